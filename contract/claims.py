@@ -1,0 +1,39 @@
+"""What a claim is: a sentence of the specification with its clause, its place and the verdict on it."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from srvmod.contract.words import Clause, Unit, Verdict
+
+SPECIFICATION = "SRVMOD-FIN-001"
+
+Value = TypeVar("Value", int, float)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A checkable sentence of the specification.
+
+    `quote` is verbatim and `section` the heading above it, in contract/SRVMOD-FIN-001.md. `why` says when a
+    conditional claim holds, or why the verdict is what it is; figures in it come from the capacity model
+    (sized for Llama-3-70B in FP8 at TP 4 on H100) unless a measurement is named.
+    """
+
+    id: str
+    clause: Clause
+    section: str
+    quote: str
+    verdict: Verdict
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Claim, Generic[Value]):
+    """A claim with a number: the one place where the product takes it from."""
+
+    value: Value
+    unit: Unit
+
+    def __str__(self) -> str:
+        """Value and unit, as in "30 ms"."""
+        return f"{self.value:,} {self.unit.value}"

@@ -1,0 +1,107 @@
+"""Hardware facts: GPUs and the one instance type this product runs engines on (clause MC-HW-01)."""
+
+from dataclasses import dataclass
+
+from srvmod.contract.units import GB, GIB, MIB, Bytes, BytesPerSecond, Flops
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as its vendor describes it; peaks are dense (no sparsity).
+
+    Source: NVIDIA data sheets of H100 SXM5 and H200 SXM; `usable` is what CUDA reports as total memory.
+    """
+
+    name: str
+    memory_mib: int
+    usable: Bytes
+    memory_bandwidth: BytesPerSecond
+    fp8: Flops
+    bf16: Flops
+    nvlink_gb_per_second: int
+    """Sum of both directions; one direction is half of it."""
+
+
+H100 = Gpu(
+    name="H100",
+    memory_mib=81_920,
+    usable=Bytes(79.1 * GIB),
+    memory_bandwidth=BytesPerSecond(3.35e12),
+    fp8=Flops(1979e12),
+    bf16=Flops(989e12),
+    nvlink_gb_per_second=900,
+)
+H200 = Gpu(
+    name="H200",
+    memory_mib=143_771,
+    usable=Bytes(139.8 * GIB),
+    memory_bandwidth=BytesPerSecond(4.8e12),
+    fp8=Flops(1979e12),
+    bf16=Flops(989e12),
+    nvlink_gb_per_second=900,
+)
+
+
+@dataclass(frozen=True)
+class Island:
+    """The GPUs of one NUMA node: what one engine gets."""
+
+    numa_node: int
+    gpus: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class InstanceType:
+    """An EC2 instance type as `ec2 describe-instance-types` and Karpenter's labels describe it."""
+
+    name: str
+    gpu: Gpu
+    islands: tuple[Island, ...]
+    vcpus: int
+    memory_mib: int
+    nvme_gb: int
+    """All instance-store disks together, 1e9 bytes."""
+    nvme_disks: int
+    efa_interfaces: int
+    allocatable_cpu_millis: int
+    """CPU left for pods with Karpenter's default reservations, in thousandths of a CPU."""
+    allocatable_memory_mib: int
+    quota_code: str
+    """Service quota that counts its vCPUs ("Running On-Demand P instances")."""
+    spot_quota_code: str
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole instance."""
+        return sum(len(island.gpus) for island in self.islands)
+
+    @property
+    def nvme_bytes(self) -> int:
+        """Instance-store size in bytes."""
+        return self.nvme_gb * GB
+
+    @property
+    def memory_bytes(self) -> int:
+        """Host memory in bytes."""
+        return self.memory_mib * MIB
+
+    @property
+    def vcpus_per_island(self) -> int:
+        """CPUs (hyper-threads) of one NUMA node."""
+        return self.vcpus // len(self.islands)
+
+
+P5_48XLARGE = InstanceType(
+    name="p5.48xlarge",
+    gpu=H100,
+    islands=(Island(numa_node=0, gpus=(0, 1, 2, 3)), Island(numa_node=1, gpus=(4, 5, 6, 7))),
+    vcpus=192,
+    memory_mib=2_097_152,
+    nvme_gb=30_400,
+    nvme_disks=8,
+    efa_interfaces=32,
+    allocatable_cpu_millis=191_450,
+    allocatable_memory_mib=1_938_410,
+    quota_code="L-417A185B",
+    spot_quota_code="L-7212CCBC",
+)
