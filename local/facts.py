@@ -1,0 +1,90 @@
+"""What `up` decided and every later command must know: ports, addresses, identifiers."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+BRIDGE = "srvmod0"
+BRIDGE_ADDRESS = "10.88.0.1"
+BRIDGE_PREFIX_LENGTH = 16
+SERVICE_CIDR = "10.96.0.0/16"
+API_SERVICE_ADDRESS = "10.96.0.1"
+API_PORT = 443
+AWS_PORT = 5000
+REGION = "us-east-1"
+ACCOUNT_ID = "123456789012"
+CLUSTER_NAME = "srvmod-local"
+REAL_NODE_SLOTS = 2
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Ports are on the host's loopback; `supervisor_pid` is the host's pid of the namespace holder."""
+
+    stack_id: str
+    api_port: int
+    aws_port: int
+    endpoint_port: int
+    supervisor_pid: int
+    supervisor_started: str
+    engine_kind: str = "simulated"
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.endpoint_port}"
+
+    @property
+    def aws_url(self) -> str:
+        return f"http://127.0.0.1:{self.aws_port}"
+
+    def save(self, file: Path) -> None:
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(asdict(self), indent=1))
+        part.replace(file)
+
+    def alive(self) -> bool:
+        """Whether the process that holds the namespaces is still the one that `up` started."""
+        return process_start(self.supervisor_pid) == self.supervisor_started
+
+
+def load(file: Path) -> Facts | None:
+    try:
+        return Facts(**json.loads(file.read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def process_start(pid: int) -> str:
+    """Boot-relative start time of a process (guards against reused pids), or "" when it doesn't exist."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def inner_pids(supervisor_pid: int) -> dict[int, int]:
+    """Pids inside the stack's pid namespace → pids that the host sees."""
+    found: dict[int, int] = {}
+    try:
+        children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text().split()
+        namespace = os.readlink(f"/proc/{children[0]}/ns/pid")
+    except (FileNotFoundError, IndexError):
+        return found
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if os.readlink(entry / "ns/pid") != namespace:
+                continue
+            status = (entry / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+        for line in status.splitlines():
+            if line.startswith("NSpid:"):
+                found[int(line.split()[-1])] = int(entry.name)
+    return found

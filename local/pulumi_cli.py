@@ -1,0 +1,104 @@
+"""Runs the real `pulumi` against the local stack: the same program, only its calls end in the simulated AWS."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from srvmod.local import facts
+from srvmod.local.errors import LocalError
+from srvmod.local.paths import REPO, State
+
+STACK = "local"
+PASSPHRASE = "srvmod-local"
+"""Protects nothing: the local stack's state never leaves its 0700 folder and its keys are random per stack."""
+
+
+def environment(state: State, found: facts.Facts, tools_bin: Path) -> dict[str, str]:
+    """Variables that lead the plain `pulumi` command to the local stack (printed by `srvmod local env`)."""
+    path = f"{REPO / 'local/providers/bin'}:{tools_bin}:{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}"
+    return {
+        "PATH": path,
+        "PULUMI_BACKEND_URL": f"file://{state.pulumi_backend}",
+        "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+        "PULUMI_HOME": str(state.pulumi_home),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
+        "PULUMI_ERROR_OUTPUT_STRING": "true",
+        "AWS_ENDPOINT_URL": found.aws_url,
+        "AWS_ACCESS_KEY_ID": "srvmod-local",
+        "AWS_SECRET_ACCESS_KEY": "srvmod-local",
+        "AWS_REGION": facts.REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "SRVMOD_LOCAL_TOKEN_FILE": str(state.token_file),
+        "SRVMOD_PYTHON": sys.executable,
+        "KUBECONFIG": str(state.kubeconfig),
+    }
+
+
+class Pulumi:
+    """The pulumi command with one environment; output goes to a log and, line by line, to `on_line`."""
+
+    def __init__(self, binary: Path, env: Mapping[str, str], log: Path, project: Path = REPO) -> None:
+        self.binary, self.env, self.log, self.project = binary, {**os.environ, **env}, log, project
+
+    def run(self, *args: str, on_line: Callable[[str], None] | None = None) -> str:
+        """Run to the end; returns stdout+stderr. Raises LocalError with the engine's own diagnostics."""
+        argv = [str(self.binary), *args, "--non-interactive", "--color", "never", "-C", str(self.project)]
+        lines: list[str] = []
+        with self.log.open("a") as log:
+            log.write(f"$ pulumi {' '.join(args)}\n")
+            process = subprocess.Popen(
+                argv,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            try:
+                assert process.stdout
+                for line in process.stdout:
+                    log.write(line)
+                    lines.append(line.rstrip())
+                    if on_line:
+                        on_line(line.rstrip())
+                code = process.wait()
+            except BaseException:
+                # the terminal's Ctrl-C reaches pulumi too (same process group); it cancels and saves its state
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                raise
+        if code:
+            raise LocalError(
+                f"`pulumi {' '.join(args)}` failed (exit {code}):\n{diagnostics(lines)}",
+                f"mend what the message names and run it again (state is kept); whole log: {self.log}",
+            )
+        return "\n".join(lines)
+
+    def select(self) -> None:
+        self.run("stack", "select", STACK, "--create")
+
+    def outputs(self) -> dict[str, object]:
+        argv = [str(self.binary), "stack", "output", "--json", "--stack", STACK, "-C", str(self.project)]
+        result = subprocess.run(
+            argv, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if result.returncode:
+            raise LocalError(f"`pulumi stack output` failed: {result.stderr.strip()}", "run `srvmod local up`")
+        return json.loads(result.stdout)
+
+
+def diagnostics(lines: list[str]) -> str:
+    """The Diagnostics section of pulumi's output, else its last lines."""
+    for index, line in enumerate(lines):
+        if line.startswith("Diagnostics:"):
+            return "\n".join(lines[index + 1 :]).strip()
+    return "\n".join(lines[-15:])

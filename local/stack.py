@@ -1,0 +1,258 @@
+"""The local stack as its user sees it: up, status, down. Runs on the host's side; everything else runs inside."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from srvmod.local import facts, namespace, seed
+from srvmod.local.errors import LocalError
+from srvmod.local.kube import write_kubeconfig
+from srvmod.local.paths import State
+from srvmod.local.pki import Authority
+from srvmod.local.pulumi_cli import STACK, Pulumi, environment
+
+STACK_TOOLS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-scheduler",
+    "kube-controller-manager",
+    "kubelet",
+    "containerd",
+    "containerd-shim-runc-v2",
+    "ctr",
+    "cni",
+    "runc",
+    "coredns",
+    "crane",
+    "kwok",
+    "karpenter-aws",
+    "envoy-gateway",
+    "pulumi",
+    "pulumi-resource-kubernetes",
+    "pretend-gpu-plugin",
+)
+Progress = Callable[[str, str], None]
+"""Called with (step, what happens now)."""
+
+
+@contextlib.contextmanager
+def locked(state: State) -> Iterator[None]:
+    """One `up` or `down` at a time per state folder."""
+    state.make()
+    with state.lock_file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LocalError(f"another `srvmod local` command works on {state.root}", "wait for it to end") from error
+        yield
+
+
+class LocalStack:
+    """One stack in one state folder."""
+
+    def __init__(self, state: State, progress: Progress) -> None:
+        self.state, self.progress = state, progress
+
+    # -- up ---------------------------------------------------------------------------------------------------
+
+    def up(self) -> None:
+        """Bring everything up, or repair what is down; idempotent."""
+        from srvmod.local.nodes import check_host
+
+        from srvmod.tools import ensure
+
+        problems = check_host(self.state.root)
+        if problems:
+            raise LocalError(
+                "this machine can't hold the stack:\n" + "\n".join(f"  - {p}" for p in problems),
+                "mend the lines above; nothing was started",
+            )
+        with locked(self.state):
+            self.progress("tools", "from PATH, or built once into .tools")
+            tools = ensure(list(STACK_TOOLS), progress=lambda line: self.progress("tools", line))
+            found = self._namespace(tools)
+            self._await_healthy(("karpenter", "envoy-gateway"))
+            self._apply_crds()
+            self._await_healthy(("karpenter",))
+            seed.aws(found)
+            self._program(found, tools)
+            self._await_healthy(())
+
+    def _namespace(self, tools: Mapping[str, Path]) -> facts.Facts:
+        found = facts.load(self.state.facts_file)
+        if found and found.alive():
+            restarted = namespace.ask(self.state, "repair")["restarted"]
+            self.progress(
+                "control plane", f"running; restarted {', '.join(restarted)}" if restarted else "already running"
+            )
+            return found
+        if found:
+            self.progress("control plane", "the last stack ended without `down`: clearing what it left")
+            self._clear(found)
+            self.state.make()
+        from srvmod.local.nodes import prepare
+
+        self.progress("images", "packing from local files")
+        prepare(self.state.root, tools, progress=lambda line: self.progress("images", line))
+        token = secrets.token_urlsafe(32)
+        _private(self.state.token_file, token)
+        _private(self.state.pki / "tokens.csv", f'{token},srvmod-admin,srvmod-admin,"system:masters"\n')
+        self.progress("control plane", "starting in namespaces of its own")
+        started = namespace.start(self.state, tools, secrets.token_hex(3), os.environ.get("SRVMOD_ENGINE", "simulated"))
+        authority = Authority(self.state.pki)
+        cert, key = authority.issue("admin", "srvmod-local-admin", ("system:masters",))
+        write_kubeconfig(self.state.kubeconfig, f"https://127.0.0.1:{started.api_port}", authority.cert_file, cert, key)
+        return started
+
+    def components(self, *, fresh: bool = False) -> list[dict[str, Any]]:
+        return namespace.ask(self.state, "status", fresh=fresh)["components"]
+
+    def _await_healthy(self, but: tuple[str, ...], timeout_seconds: float = 120) -> None:
+        deadline, waiting = time.monotonic() + timeout_seconds, ""
+        while True:
+            sick = [c for c in self.components() if not c["healthy"] and c["name"] not in but]
+            if not sick:
+                return
+            dead = [c for c in sick if c["problem"].startswith(("exited", "killed"))]
+            if dead or time.monotonic() > deadline:
+                detail = "\n".join(f"  - {c['name']}: {c['problem']}" for c in dead or sick)
+                raise LocalError(
+                    f"not healthy:\n{detail}",
+                    f"read the logs in {self.state.logs}; `srvmod local up` starts them again",
+                )
+            names = ", ".join(c["name"] for c in sick)
+            if names != waiting:
+                self.progress("control plane", f"waiting for {names}")
+                waiting = names
+            time.sleep(0.2)
+
+    def _apply_crds(self) -> None:
+        from srvmod.local.crds import apply
+
+        self.progress("CRDs", "Karpenter, Gateway API, Envoy Gateway")
+        apply(self.state)
+
+    def _program(self, found: facts.Facts, tools: Mapping[str, Path]) -> None:
+        self.progress("pulumi up", "the program of every environment, stack local")
+        pulumi = self.pulumi(found, tools)
+        pulumi.select()
+        stop = threading.Event()
+        seeder = threading.Thread(
+            target=seed.weights_when_bucket_exists, args=(found, self.state, stop, self.progress), daemon=True
+        )
+        seeder.start()
+        try:
+            pulumi.run("up", "--yes", "--skip-preview", "--stack", STACK, on_line=lambda line: self._pulumi_line(line))
+        finally:
+            stop.set()
+            seeder.join(30)
+
+    def _pulumi_line(self, line: str) -> None:
+        words = line.split()
+        if len(words) > 3 and words[0] in "+-~" and words[-1] not in ("creating", "updating"):
+            self.progress("pulumi up", " ".join(words[1:4]))
+
+    def pulumi(self, found: facts.Facts, tools: Mapping[str, Path]) -> Pulumi:
+        from srvmod.tools import BIN
+
+        return Pulumi(tools["pulumi"], environment(self.state, found, BIN), self.state.logs / "pulumi.log")
+
+    # -- status -----------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """What is true now, asked from the parts themselves. `running` is False when there is no stack."""
+        found = facts.load(self.state.facts_file)
+        if found is None:
+            return {
+                "running": False,
+                "problem": "no stack; `srvmod local up` starts one",
+                "components": [],
+                "nodes": [],
+            }
+        if not found.alive():
+            return {
+                "running": False,
+                "problem": "the stack's namespaces are gone (killed, or the machine restarted); "
+                "`srvmod local up` starts it again, `srvmod local down` clears it",
+                "components": [],
+                "nodes": [],
+            }
+        from srvmod.local.cluster_view import nodes
+
+        pids = facts.inner_pids(found.supervisor_pid)
+        components = [{"name": "supervisor", "pid": pids.get(1), "healthy": True, "problem": ""}]
+        components += [
+            {
+                "name": c["name"],
+                "pid": pids.get(c["pid"]) if c["pid"] else None,
+                "healthy": c["healthy"],
+                "problem": c["problem"],
+            }
+            for c in self.components(fresh=True)
+        ]
+        try:
+            seen, problem = nodes(self.state.kubeconfig), ""
+        except Exception as error:  # whatever the API server's trouble is, status must still tell the rest
+            seen, problem = [], f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        components += [
+            {
+                "name": f"{process}@{node['name']}",
+                "pid": pids.get(pid),
+                "healthy": pids.get(pid) is not None,
+                "problem": "",
+            }
+            for node in seen
+            for process, pid in node.pop("processes", {}).items()
+        ]
+        return {
+            "running": True,
+            "problem": problem,
+            "endpoint": found.endpoint,
+            "apiKeyFile": str(self.state.api_key_file),
+            "kubeconfig": str(self.state.kubeconfig),
+            "awsEndpoint": found.aws_url,
+            "engineKind": found.engine_kind,
+            "nodes": seen,
+            "components": components,
+        }
+
+    # -- down -------------------------------------------------------------------------------------------------
+
+    def down(self) -> bool:
+        """End the stack and remove everything but caches and the last logs. Returns whether there was one."""
+        with locked(self.state):
+            found = facts.load(self.state.facts_file)
+            self._clear(found)
+            return found is not None
+
+    def _clear(self, found: facts.Facts | None) -> None:
+        from srvmod.local.nodes import cleanup
+
+        if found:
+            self.progress("processes", "ending")
+            namespace.end(self.state, found)
+        self.progress("cgroups and mounts", "removing")
+        cleanup(self.state.root)
+        if self.state.logs.exists():
+            shutil.rmtree(self.state.last_logs, ignore_errors=True)
+            self.state.logs.rename(self.state.last_logs)
+        shutil.rmtree(self.state.live, ignore_errors=True)
+
+
+def _private(file: Path, text: str) -> None:
+    file.touch(mode=0o600)
+    file.write_text(text)
+
+
+def save_json(file: Path, value: object) -> None:
+    file.write_text(json.dumps(value, indent=1))

@@ -1,0 +1,41 @@
+"""The `srvmod` command: a thin shell over the rooms. Each room keeps its own commands; they are imported when asked for."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import typer
+
+ROOMS = {
+    "local": ("srvmod.local.commands", "the whole platform on one machine: up, status, down, env"),
+    "render": ("srvmod.infra.commands", "write or check manifests/<environment>"),
+    "bench": ("srvmod.infra.commands", "speed figures, as a table and JSON"),
+    "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
+}
+
+
+def main() -> None:
+    """Entry point: imports only the room whose command was asked for (a start costs what it needs)."""
+    name = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
+
+    @app.callback()
+    def root() -> None:
+        """Interactive LLM serving on your own GPUs, as code."""
+
+    if name in ROOMS:
+        room = importlib.import_module(ROOMS[name][0])
+        target = getattr(room, name, None)
+        if callable(target) and not isinstance(target, typer.Typer):
+            app.command(name)(target)
+        else:
+            app.add_typer(room.app if target is None else target, name=name)
+    else:
+        for command, (_, text) in ROOMS.items():
+            app.command(command, help=text)(lambda: None)
+    app()
+
+
+if __name__ == "__main__":
+    main()
