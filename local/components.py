@@ -211,7 +211,7 @@ class Plan:
             "--cluster-ca",
             str(self.authority.cert_file),
         )
-        return Component("simulated-aws", argv, http_health(f"{self.aws_url}/moto-api/", accept=(200, 404)))
+        return Component("simulated-aws", argv, http_health(f"{self.aws_url}/_srvmod/health"))
 
     def _host_api_url(self) -> str:
         return os.environ["SRVMOD_LOCAL_API_URL"]

@@ -1,7 +1,6 @@
 """The init of the stack's own namespaces: makes network and root file system, starts components, answers `status`.
 
-Started by stack.py as `unshare --net --mount --pid --fork --kill-child --mount-proc python -m srvmod.local.supervisor`, so
-it is pid 1 of a pid namespace: when it ends, for whatever reason, the kernel ends everything that it started.
+Started by namespace.py through `unshare` in namespaces of its own (network, mount, pid), so it is pid 1 of a pid namespace: when it ends, for whatever reason, the kernel ends everything that it started.
 It doesn't restart what dies: `local status` says what is down, `local up` starts it again.
 """
 
@@ -21,7 +20,7 @@ from typing import Any
 
 from srvmod.local import facts
 from srvmod.local.components import Component, Plan
-from srvmod.local.paths import State
+from srvmod.local.paths import REPO, State
 
 POLL_SECONDS = 0.2
 STOP_GRACE_SECONDS = 5.0
@@ -174,7 +173,7 @@ def own_root(scratch: Path, keep: list[Path]) -> None:
     """Give this mount namespace a root of its own: the machine's files below, a tmpfs above that takes all writes.
 
     So paths that parts insist on (/certs, /var/lib/kubelet, /mnt/k8s-disks) exist for them and for nobody else.
-    `keep` are folders that stay the machine's own (the state folder).
+    `keep` are folders that stay the machine's own (checkout, state), without what is mounted below them.
     """
     run("mount", "--make-rprivate", "/")
     scratch.mkdir(parents=True, exist_ok=True)
@@ -191,10 +190,13 @@ def own_root(scratch: Path, keep: list[Path]) -> None:
         f"lowerdir=/,upperdir={scratch}/upper,workdir={scratch}/work",
         str(root),
     )
-    for path in [Path("/proc"), Path("/dev"), Path("/sys"), *keep]:
+    for path, how in [(Path("/proc"), "--rbind"), (Path("/dev"), "--rbind"), *((path, "--bind") for path in keep)]:
         target = root / path.relative_to("/")
         target.mkdir(parents=True, exist_ok=True)
-        run("mount", "--rbind", str(path), str(target))
+        run("mount", how, str(path), str(target))
+    # a sysfs of its own, so that it shows this network namespace; the machine's cgroups below it
+    run("mount", "-t", "sysfs", "sysfs", str(root / "sys"))
+    run("mount", "--rbind", "/sys/fs/cgroup", str(root / "sys/fs/cgroup"))
     old = root / ".machine"
     old.mkdir()
     os.chdir(root)
@@ -237,7 +239,7 @@ def main() -> None:
     parser.add_argument("--listeners", required=True, help="JSON object: name to inherited socket")
     args = parser.parse_args()
     state = State(args.state)
-    own_root(state.run / "root", [state.root])
+    own_root(state.run / "root", [REPO, state.root])
     own_network()
     tools = {name: Path(path) for name, path in json.loads(args.tools).items()}
     asyncio.run(serve(state, tools, json.loads(args.listeners)))

@@ -1,4 +1,4 @@
-"""The `srvmod` command: a thin shell over the rooms. Each room keeps its own commands; they are imported when asked for."""
+"""The `srvmod` command: a thin shell over the rooms, whose commands are imported when asked for."""
 
 from __future__ import annotations
 
