@@ -1,0 +1,8 @@
+"""The simulated AWS of the local stack: moto, and in front of it what moto lacks.
+
+Every answer carries ``x-srvmod-simulated: true``; nothing here ever talks to AWS.
+"""
+
+from .determinism import install
+
+install()  # here, because moto's services take their clock and ids by name when they are first imported
