@@ -1,0 +1,1 @@
+"""AWS resources: one component per thing a platform engineer would name, documents as pure functions."""

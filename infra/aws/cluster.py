@@ -1,0 +1,237 @@
+"""The EKS cluster: control plane, system nodes, add-ons and who may enter."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_eks as eks
+import pulumi_kubernetes as k8s
+
+from srvmod.infra import versions
+from srvmod.infra.aws.documents import trust
+from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
+from srvmod.infra.aws.names import DISCOVERY_TAG, Account, Names
+from srvmod.infra.aws.role import Role, RoleArgs
+
+LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
+"""Nodes become Ready only with these; the others need a node to run on."""
+
+ADDON_CONFIGURATION: Mapping[str, Mapping[str, Any]] = {
+    # NetworkPolicy objects are silently ignored unless the agent is switched on.
+    "vpc-cni": {"enableNetworkPolicy": "true"},
+    # Without tolerations its DCGM host engine is absent from tainted GPU nodes, which the agent reports as a
+    # fatal DCGMError: node repair would then terminate healthy p5s.
+    "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
+}
+
+NODE_POLICIES = {
+    "worker": "AmazonEKSWorkerNodePolicy",
+    "cni": "AmazonEKS_CNI_Policy",
+    "registry": "AmazonEC2ContainerRegistryPullOnly",
+    "ssm": "AmazonSSMManagedInstanceCore",
+}
+"""What any node's role needs, by a short key."""
+
+
+@dataclass(frozen=True)
+class SystemNodes:
+    """The managed node group that carries controllers; Karpenter's two replicas need two nodes."""
+
+    instance_types: Sequence[str]
+    minimum: int = 2
+    maximum: int = 4
+    disk_gib: int = 50
+
+
+@dataclass(frozen=True)
+class ClusterArgs:
+    """`public_access_cidrs` empty means that the API endpoint is private; `admins` maps a short key to the ARN
+    of an IAM role or user that administers the cluster."""
+
+    names: Names
+    account: Account
+    vpc_id: pulumi.Input[str]
+    private_subnet_ids: pulumi.Input[Sequence[str]]
+    version: str
+    system_nodes: SystemNodes
+    public_access_cidrs: Sequence[str] = ()
+    admins: Mapping[str, str] = field(default_factory=dict[str, str])
+    deletion_protection: bool = True
+    addons: Sequence[versions.Addon] = versions.ADDONS
+
+
+class Cluster(pulumi.ComponentResource):
+    """An EKS cluster whose pods get their rights by pod identity and whose people get theirs by access entries.
+
+    One security group, the one that EKS itself makes, joins control plane, system nodes and Karpenter's nodes:
+    pulumi-eks's own node group would cut Karpenter's nodes off from CoreDNS on the system nodes.
+    """
+
+    name: str
+    arn: pulumi.Output[str]
+    endpoint: pulumi.Output[str]
+    security_group_id: pulumi.Output[str]
+    kubeconfig: pulumi.Output[str]
+    kubernetes: k8s.Provider
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("srvmod:aws:Cluster", name, None, opts)
+        self._name, self._args = name, args
+        self._child = pulumi.ResourceOptions(parent=self)
+        self.name = args.names.cluster
+        control_plane = self._control_plane()
+        self.arn = control_plane.eks_cluster.arn
+        self.endpoint = control_plane.eks_cluster.endpoint
+        self.security_group_id = control_plane.cluster_security_group_id
+        self.kubeconfig = control_plane.kubeconfig_json
+        aws.ec2.Tag(
+            f"{name}-discovery",
+            resource_id=self.security_group_id,
+            key=DISCOVERY_TAG,
+            value=args.names.discovery_tags()[DISCOVERY_TAG],
+            opts=self._child,
+        )
+        self._admins(control_plane)
+        nodes = self._nodes(control_plane)
+        self.kubernetes = k8s.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=self.kubeconfig,
+            # Otherwise a changed kubeconfig (a new exec command, say) replaces every object in the cluster.
+            cluster_identifier=self.name,
+            enable_server_side_apply=True,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=nodes),
+        )
+        self.register_outputs(
+            {
+                "name": self.name,
+                "arn": self.arn,
+                "endpoint": self.endpoint,
+                "securityGroupId": self.security_group_id,
+            }
+        )
+
+    def _control_plane(self) -> eks.Cluster:
+        name, args = self._name, self._args
+        key = EncryptionKey(f"{name}-secrets", EncryptionKeyArgs(args.names, args.account, "secrets"), self._child)
+        role = Role(
+            f"{name}-control-plane",
+            RoleArgs(
+                args.names,
+                "control-plane",
+                "EKS control plane",
+                trust.service("eks.amazonaws.com"),
+                managed={"cluster": args.account.managed_policy("AmazonEKSClusterPolicy")},
+            ),
+            self._child,
+        )
+        public = {"public_access_cidrs": list(args.public_access_cidrs)} if args.public_access_cidrs else {}
+        return eks.Cluster(
+            name,
+            name=args.names.cluster,
+            version=args.version,
+            vpc_id=args.vpc_id,
+            private_subnet_ids=args.private_subnet_ids,
+            service_role=role.resource,
+            skip_default_node_group=True,
+            skip_default_security_groups=True,
+            create_oidc_provider=False,
+            authentication_mode=eks.AuthenticationMode.API,
+            endpoint_private_access=True,
+            endpoint_public_access=bool(args.public_access_cidrs),
+            encryption_config_key_arn=key.arn,
+            enabled_cluster_log_types=list(LOG_TYPES),
+            deletion_protection=args.deletion_protection,
+            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type="STANDARD"),
+            # Add-ons are ours, below, with pinned versions: none twice.
+            bootstrap_self_managed_addons=False,
+            use_default_vpc_cni=True,
+            kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
+            coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
+            tags=args.names.tags("cluster"),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=role.attachments),
+            **public,
+        )
+
+    def _admins(self, control_plane: eks.Cluster) -> None:
+        for key, principal in self._args.admins.items():
+            entry = aws.eks.AccessEntry(
+                f"{self._name}-{key}",
+                cluster_name=control_plane.eks_cluster.name,
+                principal_arn=principal,
+                type="STANDARD",
+                tags=self._args.names.tags(f"access-{key}"),
+                opts=self._child,
+            )
+            aws.eks.AccessPolicyAssociation(
+                f"{self._name}-{key}",
+                cluster_name=control_plane.eks_cluster.name,
+                principal_arn=entry.principal_arn,
+                policy_arn=f"arn:{self._args.account.partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+                access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
+                opts=self._child,
+            )
+
+    def _nodes(self, control_plane: eks.Cluster) -> list[pulumi.Resource]:
+        """Add-ons that nodes need, the system nodes, then the add-ons that need nodes; returns all of them."""
+        name, args = self._name, self._args
+        role = Role(
+            f"{name}-system-node",
+            RoleArgs(
+                args.names,
+                "system-node",
+                "System nodes",
+                trust.service("ec2.amazonaws.com"),
+                managed={key: args.account.managed_policy(policy) for key, policy in NODE_POLICIES.items()},
+            ),
+            self._child,
+        )
+        early = [
+            self._addon(control_plane, addon, []) for addon in args.addons if addon.name in BEFORE_NODES
+        ]
+        size = args.system_nodes
+        group = aws.eks.NodeGroup(
+            f"{name}-system",
+            cluster_name=control_plane.eks_cluster.name,
+            node_group_name=args.names.of("system"),
+            node_role_arn=role.arn,
+            subnet_ids=args.private_subnet_ids,
+            scaling_config=aws.eks.NodeGroupScalingConfigArgs(
+                min_size=size.minimum, max_size=size.maximum, desired_size=size.minimum
+            ),
+            instance_types=list(size.instance_types),
+            ami_type="AL2023_x86_64_STANDARD",
+            capacity_type="ON_DEMAND",
+            disk_size=size.disk_gib,
+            labels={"srvmod.dev/nodes": "system"},
+            update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
+            version=args.version,
+            tags=args.names.tags("system"),
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[*early, *role.attachments], ignore_changes=["scalingConfig.desiredSize"]
+            ),
+        )
+        late = [
+            self._addon(control_plane, addon, [group]) for addon in args.addons if addon.name not in BEFORE_NODES
+        ]
+        return [*early, group, *late]
+
+    def _addon(
+        self, control_plane: eks.Cluster, addon: versions.Addon, after: Sequence[pulumi.Resource]
+    ) -> aws.eks.Addon:
+        configuration = ADDON_CONFIGURATION.get(addon.name)
+        return aws.eks.Addon(
+            f"{self._name}-{addon.name}",
+            cluster_name=control_plane.eks_cluster.name,
+            addon_name=addon.name,
+            addon_version=addon.version,
+            configuration_values=json.dumps(configuration, sort_keys=True) if configuration else None,
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="OVERWRITE",
+            tags=self._args.names.tags(addon.name),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+        )

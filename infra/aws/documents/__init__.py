@@ -1,0 +1,1 @@
+"""IAM, KMS, SQS and EventBridge documents as pure functions."""

@@ -1,0 +1,165 @@
+"""Where weights are kept, who reads them, and where the image of their cache lies."""
+
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from srvmod.infra.aws.documents import trust, weights
+from srvmod.infra.aws.documents.statements import to_json
+from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
+from srvmod.infra.aws.names import Account, Names
+from srvmod.infra.aws.role import Role, RoleArgs
+
+KEPT_IMAGES = 20
+
+
+@dataclass(frozen=True)
+class WeightsArgs:
+    """`prefix` is the key prefix of all revisions, without slashes at its ends; `force_destroy` lets the bucket
+    go together with its objects (never in production)."""
+
+    names: Names
+    account: Account
+    cluster_name: pulumi.Input[str]
+    bucket: str
+    prefix: str
+    namespace: str
+    service_account: str
+    force_destroy: bool = False
+
+
+class Weights(pulumi.ComponentResource):
+    """The weights bucket, its key, the reader role of the cache's service account, and the cache's image store.
+
+    Objects are versioned and encrypted with a key of their own; only the cache's pods read them.
+    """
+
+    bucket: str
+    bucket_arn: pulumi.Output[str]
+    key_arn: pulumi.Output[str]
+    reader_role_arn: pulumi.Output[str]
+    repository_url: pulumi.Output[str]
+
+    def __init__(self, name: str, args: WeightsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("srvmod:aws:Weights", name, None, opts)
+        self._name, self._args = name, args
+        self._child = pulumi.ResourceOptions(parent=self)
+        self.bucket = args.bucket
+        key = EncryptionKey(f"{name}-key", EncryptionKeyArgs(args.names, args.account, "weights"), self._child)
+        self.key_arn = key.arn
+        self.bucket_arn = self._bucket()
+        self.reader_role_arn = self._reader()
+        self.repository_url = self._repository()
+        self.register_outputs(
+            {
+                "bucket": self.bucket,
+                "bucketArn": self.bucket_arn,
+                "keyArn": self.key_arn,
+                "readerRoleArn": self.reader_role_arn,
+                "repositoryUrl": self.repository_url,
+            }
+        )
+
+    def _bucket(self) -> pulumi.Output[str]:
+        name, args = self._name, self._args
+        bucket = aws.s3.Bucket(
+            name,
+            bucket=args.bucket,
+            force_destroy=args.force_destroy,
+            tags=args.names.tags("weights"),
+            opts=self._child,
+        )
+        aws.s3.BucketOwnershipControls(
+            name,
+            bucket=bucket.bucket,
+            rule=aws.s3.BucketOwnershipControlsRuleArgs(object_ownership="BucketOwnerEnforced"),
+            opts=self._child,
+        )
+        aws.s3.BucketVersioning(
+            name,
+            bucket=bucket.bucket,
+            versioning_configuration=aws.s3.BucketVersioningVersioningConfigurationArgs(status="Enabled"),
+            opts=self._child,
+        )
+        encryption = aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
+            sse_algorithm="aws:kms", kms_master_key_id=self.key_arn
+        )
+        aws.s3.BucketServerSideEncryptionConfiguration(
+            name,
+            bucket=bucket.bucket,
+            rules=[
+                aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
+                    apply_server_side_encryption_by_default=encryption,
+                    # One data key per bucket and time window instead of one KMS call per ranged GET.
+                    bucket_key_enabled=True,
+                )
+            ],
+            opts=self._child,
+        )
+        closed = aws.s3.BucketPublicAccessBlock(
+            name,
+            bucket=bucket.bucket,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=self._child,
+        )
+        aws.s3.BucketPolicy(
+            name,
+            bucket=bucket.bucket,
+            policy=to_json(weights.bucket_policy(args.account, args.bucket)),
+            # S3 answers 409 when both are written at the same time.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[closed]),
+        )
+        return bucket.arn
+
+    def _reader(self) -> pulumi.Output[str]:
+        args = self._args
+        policy = self.key_arn.apply(
+            lambda key: to_json(weights.reader_policy(args.account, args.bucket, args.prefix, key))
+        )
+        role = Role(
+            f"{self._name}-reader",
+            RoleArgs(
+                args.names,
+                "weights-reader",
+                "Reads model weights",
+                trust.pod_identity(),
+                policies={"read": policy},
+            ),
+            self._child,
+        )
+        aws.eks.PodIdentityAssociation(
+            f"{self._name}-reader",
+            cluster_name=args.cluster_name,
+            namespace=args.namespace,
+            service_account=args.service_account,
+            role_arn=role.arn,
+            tags=args.names.tags("weights-identity"),
+            opts=self._child,
+        )
+        return role.arn
+
+    def _repository(self) -> pulumi.Output[str]:
+        name, args = self._name, self._args
+        repository = aws.ecr.Repository(
+            name,
+            name=args.names.of("weight-cache"),
+            image_tag_mutability="IMMUTABLE",
+            image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
+            encryption_configurations=[
+                aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self.key_arn)
+            ],
+            force_delete=args.force_destroy,
+            tags=args.names.tags("weight-cache"),
+            opts=self._child,
+        )
+        aws.ecr.LifecyclePolicy(
+            name,
+            repository=repository.name,
+            policy=to_json(weights.image_lifecycle(KEPT_IMAGES)),
+            opts=self._child,
+        )
+        return repository.repository_url

@@ -1,0 +1,76 @@
+"""Every version that the program installs, once, with where it was read.
+
+A version that also runs in the local stack is the same there; a test compares the two.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Helm chart: `repository` is an OCI registry path or an https chart repository."""
+
+    name: str
+    version: str
+    repository: str
+
+    @property
+    def reference(self) -> str:
+        """What `helm install` takes as chart for an OCI repository."""
+        return f"{self.repository}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Image:
+    """A container image by repository (with its registry) and tag."""
+
+    repository: str
+    tag: str
+
+    @property
+    def reference(self) -> str:
+        """`repository:tag`."""
+        return f"{self.repository}:{self.tag}"
+
+
+@dataclass(frozen=True)
+class Addon:
+    """An EKS add-on of one cluster version."""
+
+    name: str
+    version: str
+
+
+KUBERNETES = "1.36"
+"""EKS version: 1.36 is the newest with an AL2023 NVIDIA image (amazon-eks-ami v20260714); 1.34 leaves standard
+support on 2026-12-02."""
+
+AMI_ALIAS = "al2023@v20260714"
+"""Karpenter's AMI alias, pinned: driver 580.159.03 with fabric manager, containerd 2.2.4 (amazon-eks-ami
+releases). `@latest` would drift every node on every AMI release."""
+
+KARPENTER = Chart("karpenter", "1.14.0", "oci://public.ecr.aws/karpenter")
+KARPENTER_CRDS = Chart("karpenter-crd", "1.14.0", "oci://public.ecr.aws/karpenter")
+"""github.com/aws/karpenter-provider-aws v1.14.0: the version that the local stack runs."""
+
+ENVOY_GATEWAY = Chart("gateway-helm", "v1.9.1", "oci://docker.io/envoyproxy")
+"""github.com/envoyproxy/gateway v1.9.1; its chart carries the Gateway API's CRDs (v1.6.1) and its own."""
+
+ENVOY = Image("docker.io/envoyproxy/envoy", "distroless-v1.39.1")
+"""Envoy's minor version must be the one that Envoy Gateway 1.9 is built for (1.39)."""
+
+NVIDIA_DEVICE_PLUGIN = Image("nvcr.io/nvidia/k8s-device-plugin", "v0.20.0")
+"""github.com/NVIDIA/k8s-device-plugin v0.20.0 (2026-08-19)."""
+
+VLLM = Image("docker.io/vllm/vllm-openai", "v0.33.0")
+"""github.com/vllm-project/vllm v0.33.0; the flags of serving/documents/engine_flags.py are this version's."""
+
+ADDONS = (
+    Addon("vpc-cni", "v1.22.4-eksbuild.3"),
+    Addon("kube-proxy", "v1.36.0-eksbuild.21"),
+    Addon("coredns", "v1.14.3-eksbuild.16"),
+    Addon("eks-pod-identity-agent", "v1.3.10-eksbuild.3"),
+    Addon("eks-node-monitoring-agent", "v1.7.0-eksbuild.1"),
+)
+"""What a 1.36 cluster resolved its default add-ons to (public deployment records read 2026-11-29; the monitoring
+agent's build number is its release's first). `srvmod preflight` asks the account itself before the first `up`."""
