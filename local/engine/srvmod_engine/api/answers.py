@@ -1,0 +1,207 @@
+"""Sinks: they turn the engine's tokens into an open stream of events or into one complete answer."""
+
+from dataclasses import dataclass, field
+
+from srvmod_engine.api.frames import DONE, Frames, usage
+from srvmod_engine.http.messages import Exchange, Response, Stream
+from srvmod_engine.sequence import Sequence
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a streaming answer is cut."""
+
+    interval: int
+    """Tokens per event after the first (--stream-interval)."""
+    usage: bool
+    """Whether a last event carries the token counts."""
+    running_usage: bool
+    """Whether every event does."""
+    details: bool
+    """Whether the counts say how many prompt tokens were cached."""
+
+
+class StreamAnswer:
+    """All choices of one streaming request."""
+
+    def __init__(self, exchange: Exchange, frames: Frames, style: Style) -> None:
+        self._exchange = exchange
+        self.frames = frames
+        self.style = style
+        self.choices: list[StreamChoice] = []
+        self._stream: Stream | None = None
+        self._open = 0
+        exchange.on_ready(self._ready)
+
+    def add(self, choice: "StreamChoice") -> None:
+        """Register a choice before the engine gets its sequence."""
+        self.choices.append(choice)
+        self._open += 1
+
+    @property
+    def stream(self) -> Stream:
+        """The HTTP answer; its head goes out with the first token, so that earlier failures keep their status."""
+        if self._stream is None:
+            self._stream = self._exchange.stream("text/event-stream; charset=utf-8")
+            if self.frames.chat:
+                for choice in self.choices:
+                    running = usage(len(choice.sequence.prompt), 0) if self.style.running_usage else None
+                    self._stream.send(self.frames.opening(choice.index, choice.sequence.prompt, running))
+        return self._stream
+
+    def finished(self) -> None:
+        """One choice has ended; after the last one come usage and [DONE]."""
+        self._open -= 1
+        if self._open:
+            return
+        if self.style.usage:
+            prompts = {id(choice.sequence.prompt): choice.sequence for choice in self.choices}.values()
+            prompt = sum(len(seq.prompt) for seq in prompts)
+            cached = self.choices[0].sequence.cached_prompt if self.style.details else None
+            completion = sum(len(choice.sequence.output) for choice in self.choices)
+            self.stream.send(self.frames.usage_event(usage(prompt, completion, cached)))
+        self.stream.send(DONE)
+        self.stream.end()
+
+    def _ready(self) -> None:
+        for choice in self.choices:
+            choice.flush()
+
+
+class StreamChoice:
+    """One choice of a streaming request; the Sink of its sequence."""
+
+    __slots__ = ("_after", "_answer", "_before", "_first", "_ids", "_pending", "_plain", "index", "sequence")
+
+    def __init__(self, answer: StreamAnswer, index: int) -> None:
+        self._answer = answer
+        self.index = index
+        self.sequence: Sequence  # set by the caller before the sequence is submitted
+        self._pending: list[str] = []
+        self._ids: list[int] = []
+        self._first = True
+        frames = answer.frames
+        # Events that carry neither ids nor counts are constant around their text.
+        self._plain = not frames.token_ids and not answer.style.running_usage
+        self._before, self._after = frames.plain_template(index)
+
+    def token(self, token: int, text: str, finish_reason: str | None) -> None:
+        answer = self._answer
+        if finish_reason is None:
+            stream = answer.stream
+            if stream.blocked or (answer.style.interval > 1 and self._hold(answer.style.interval)):
+                self._pending.append(text)
+                self._ids.append(token)
+                return
+            if self._plain and not self._pending:
+                # Answers are plain ASCII words, so the text needs no escaping.
+                self._first = False
+                stream.send(b"".join((self._before, text.encode(), self._after)))
+                return
+        self._pending.append(text)
+        self._ids.append(token)
+        self._send(finish_reason)
+
+    def _hold(self, interval: int) -> bool:
+        # The first token always goes out at once, as in vLLM.
+        return not self._first and len(self._pending) + 1 < interval
+
+    def flush(self) -> None:
+        """Send what was held back while the client didn't read."""
+        if self._pending:
+            self._send(None)
+
+    def aborted(self) -> None:
+        self._send("abort")
+
+    def _send(self, finish_reason: str | None) -> None:
+        answer = self._answer
+        sequence = self.sequence
+        stop_reason = sequence.answer.stop.reason if finish_reason == "stop" else None
+        running = usage(len(sequence.prompt), len(sequence.output)) if answer.style.running_usage else None
+        answer.stream.send(
+            answer.frames.tokens(
+                self.index,
+                "".join(self._pending),
+                self._ids,
+                finish_reason=finish_reason,
+                stop_reason=stop_reason,
+                prompt=sequence.prompt if self._first else None,
+                with_usage=running,
+                stamp=finish_reason is not None and not answer.style.usage,
+            )
+        )
+        self._first = False
+        self._pending = []
+        self._ids = []
+        if finish_reason is not None:
+            answer.finished()
+
+
+@dataclass(slots=True)
+class _Collected:
+    texts: list[str] = field(default_factory=list)
+    finish_reason: str = ""
+
+
+class WholeAnswer:
+    """All choices of a request that doesn't stream."""
+
+    def __init__(self, exchange: Exchange, frames: Frames, *, details: bool) -> None:
+        self._exchange = exchange
+        self._frames = frames
+        self._details = details
+        self.choices: list[WholeChoice] = []
+        self._open = 0
+
+    def add(self, choice: "WholeChoice") -> None:
+        """Register a choice before the engine gets its sequence."""
+        self.choices.append(choice)
+        self._open += 1
+
+    def finished(self) -> None:
+        """One choice has ended; the last one sends the answer."""
+        self._open -= 1
+        if self._open:
+            return
+        first = self.choices[0].sequence
+        prompts = {id(choice.sequence.prompt): len(choice.sequence.prompt) for choice in self.choices}
+        counts = usage(
+            sum(prompts.values()),
+            sum(len(choice.sequence.output) for choice in self.choices),
+            first.cached_prompt if self._details else None,
+        )
+        choices = [
+            self._frames.choice(
+                choice.index,
+                "".join(choice.collected.texts),
+                choice.sequence.output,
+                finish_reason=choice.collected.finish_reason,
+                stop_reason=(choice.sequence.answer.stop.reason if choice.collected.finish_reason == "stop" else None),
+                prompt=choice.sequence.prompt,
+            )
+            for choice in self.choices
+        ]
+        self._exchange.respond(Response.json(self._frames.complete(choices, counts, first.prompt)))
+
+
+class WholeChoice:
+    """One choice of a request that doesn't stream; the Sink of its sequence."""
+
+    __slots__ = ("_answer", "collected", "index", "sequence")
+
+    def __init__(self, answer: WholeAnswer, index: int) -> None:
+        self._answer = answer
+        self.index = index
+        self.sequence: Sequence  # set by the caller before the sequence is submitted
+        self.collected = _Collected()
+
+    def token(self, token: int, text: str, finish_reason: str | None) -> None:
+        self.collected.texts.append(text)
+        if finish_reason is not None:
+            self.collected.finish_reason = finish_reason
+            self._answer.finished()
+
+    def aborted(self) -> None:
+        self.collected.finish_reason = "abort"
+        self._answer.finished()
