@@ -1,0 +1,116 @@
+"""Rules about the account and the cluster."""
+
+from collections.abc import Iterator
+
+from srvmod.contract import P5_48XLARGE
+from srvmod.infra.settings.rules.finding import Finding, Rule
+from srvmod.infra.settings.settings import Settings
+
+WIDEST_PREFIX = 8
+SIMULATED_ACCOUNT = "123456789012"
+"""The account that simulated AWS answers for; no company's."""
+PRODUCTION = "prod"
+
+
+def partition_of_region(s: Settings) -> Iterator[Finding]:
+    """ARNs carry the partition that the region belongs to."""
+    if s.aws.partition != _partition(s.aws.region):
+        yield Finding(
+            ("aws", "partition"), f"isn't the partition of {s.aws.region}", _partition(s.aws.region), s.aws.partition
+        )
+
+
+def _partition(region: str) -> str:
+    return {"cn": "aws-cn", "us-gov": "aws-us-gov"}.get(region.rsplit("-", 2)[0], "aws")
+
+
+def account_of_its_own(s: Settings) -> Iterator[Finding]:
+    """The simulated account is used by simulated stacks and by no other."""
+    if s.aws.simulated and s.aws.account_id != SIMULATED_ACCOUNT:
+        yield Finding(("aws", "accountId"), "isn't the account of simulated AWS", f'"{SIMULATED_ACCOUNT}"')
+    if not s.aws.simulated and s.aws.account_id == SIMULATED_ACCOUNT:
+        yield Finding(("aws", "accountId"), "is the account of simulated AWS", "an account of the company")
+
+
+def public_endpoint_is_narrow(s: Settings) -> Iterator[Finding]:
+    """A public API endpoint is open to named networks only."""
+    public, networks = s.cluster.endpoint_public_access, s.cluster.endpoint_public_access_cidrs
+    path = ("cluster", "endpointPublicAccessCidrs")
+    if public and not networks:
+        yield Finding(
+            path,
+            "cluster.endpointPublicAccess is true, so the networks that may use it must be named",
+            "a list of networks such as [203.0.113.0/24]; never 0.0.0.0/0",
+        )
+    if networks and not public:
+        yield Finding(path, "is given although cluster.endpointPublicAccess is false", "no list, or public access")
+    for index, network in enumerate(networks):
+        if network.prefixlen < WIDEST_PREFIX:
+            yield Finding(
+                (*path, index),
+                "opens the Kubernetes API to (much of) the Internet",
+                f"networks of /{WIDEST_PREFIX} or narrower; never 0.0.0.0/0",
+            )
+
+
+def somebody_can_enter(s: Settings) -> Iterator[Finding]:
+    """The creator gets no access of its own, so a real cluster needs at least one admin."""
+    if not s.aws.simulated and not any(admin.scope == "clusterAdmin" for admin in s.cluster.admins):
+        yield Finding(
+            ("cluster", "admins"),
+            "names nobody with scope clusterAdmin: the Kubernetes API would be closed to everyone",
+            "at least one entry such as {principalArn: arn:aws:iam::<account>:role/<name>}",
+        )
+
+
+def admins_differ(s: Settings) -> Iterator[Finding]:
+    """EKS takes one access entry per principal."""
+    seen: set[str] = set()
+    for index, admin in enumerate(s.cluster.admins):
+        if admin.principal_arn in seen:
+            yield Finding(
+                ("cluster", "admins", index, "principalArn"), "is listed twice", "each principal once, with one scope"
+            )
+        seen.add(admin.principal_arn)
+
+
+def system_nodes(s: Settings) -> Iterator[Finding]:
+    """Controllers need no GPUs, and the group's bounds must be in order."""
+    nodes = s.cluster.system_nodes
+    if nodes.max < nodes.min:
+        yield Finding(("cluster", "systemNodes", "max"), "is less than min", f"at least {nodes.min}", nodes.max)
+    if nodes.instance_type.split(".")[0].startswith(("p", "g", "trn", "inf")):
+        yield Finding(
+            ("cluster", "systemNodes", "instanceType"),
+            "has accelerators that controllers don't use",
+            f"a general-purpose type such as m7i.xlarge; engines run on {P5_48XLARGE.name} of the pool",
+        )
+
+
+def production_is_protected(s: Settings) -> Iterator[Finding]:
+    """Nobody deletes prod by mistake."""
+    if s.stack == PRODUCTION and not s.cluster.deletion_protection:
+        yield Finding(
+            ("cluster", "deletionProtection"),
+            "is off in prod",
+            "true; turn it off in a change of its own before the cluster is to go",
+            s.cluster.deletion_protection,
+        )
+
+
+def production_is_real(s: Settings) -> Iterator[Finding]:
+    """A stack called prod serves people."""
+    if s.stack == PRODUCTION and s.aws.simulated:
+        yield Finding(("aws", "simulated"), "stack prod can't be simulated", "false")
+
+
+RULES: tuple[Rule, ...] = (
+    partition_of_region,
+    account_of_its_own,
+    public_endpoint_is_narrow,
+    somebody_can_enter,
+    admins_differ,
+    system_nodes,
+    production_is_protected,
+    production_is_real,
+)
