@@ -1,0 +1,45 @@
+"""The programs that a node runs."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from srvmod.tools import ensure
+
+NAMES = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc", "cni", "pretend-gpu-plugin")
+
+
+@dataclass(frozen=True)
+class Toolset:
+    """Absolute paths of the programs of a node. `cni` is the folder of the CNI plugins."""
+
+    containerd: Path
+    shim: Path
+    ctr: Path
+    kubelet: Path
+    runc: Path
+    cni: Path
+    gpu_plugin: Path
+
+    @classmethod
+    def find(cls) -> Toolset:
+        """The pinned programs; what isn't there yet is built. Raises what `srvmod.tools.ensure` raises."""
+        found = ensure(list(NAMES))
+        return cls(
+            containerd=found["containerd"],
+            shim=found["containerd-shim-runc-v2"],
+            ctr=found["ctr"],
+            kubelet=found["kubelet"],
+            runc=found["runc"],
+            cni=found["cni"],
+            gpu_plugin=found["pretend-gpu-plugin"],
+        )
+
+    @property
+    def search_path(self) -> str:
+        """PATH of containerd and kubelet: containerd finds its shim there, the kubelet calls mount."""
+        ours = [path.parent for path in (self.shim, self.runc)]
+        system = [Path(found).parent for name in ("mount", "umount") if (found := shutil.which(name))]
+        return ":".join(dict.fromkeys(str(folder) for folder in [*ours, *system, Path("/usr/sbin"), Path("/sbin")]))
