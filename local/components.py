@@ -282,7 +282,7 @@ class Plan:
         argv = (
             sys.executable,
             "-m",
-            "srvmod.local.wait_for_queue",
+            "srvmod.local.karpenter",
             str(self.tools["karpenter-aws"]),
             "--metrics-port",
             "18080",

@@ -15,6 +15,7 @@ from kubernetes.client import CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from srvmod.local.kube import api_client
+from srvmod.local.waiting import crd_established, until
 
 CERTS = Path("/certs")
 
@@ -38,7 +39,10 @@ def write_certificates(kubeconfig: Path, namespace: str, binary: str) -> None:
 
 def main() -> None:
     binary, config = sys.argv[1:]
-    write_certificates(Path(os.environ["KUBECONFIG"]), os.environ["ENVOY_GATEWAY_NAMESPACE"], binary)
+    kubeconfig = Path(os.environ["KUBECONFIG"])
+    for crd in ("referencegrants.gateway.networking.k8s.io", "envoyproxies.gateway.envoyproxy.io"):
+        until(f"CRD {crd}", lambda crd=crd: crd_established(kubeconfig, crd))
+    write_certificates(kubeconfig, os.environ["ENVOY_GATEWAY_NAMESPACE"], binary)
     os.execv(binary, [binary, "server", "--config-path", config])
 
 
