@@ -28,6 +28,15 @@ class AwsSettings(Section):
     """Region of everything."""
     simulated: Annotated[bool, Allowed("true or false")] = False
     """Whether this stack runs against simulated AWS on one machine."""
+    pod_endpoint: (
+        Annotated[
+            str,
+            Field(pattern=r"^http://[0-9.]{7,15}:[0-9]{2,5}$"),
+            Allowed("an http address with a port, such as http://10.88.0.1:5000; simulated AWS only"),
+        ]
+        | None
+    ) = None
+    """Address at which pods reach simulated AWS; real AWS has its own."""
     partition: Annotated[Partition, Allowed("aws, aws-us-gov or aws-cn")] = Partition.AWS
     """Partition of the account; part of every ARN."""
 

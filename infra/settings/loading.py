@@ -26,7 +26,8 @@ def load(raw: Mapping[str, object], *, stack: str, source: Path | None = None, l
     messages. Secrets in `raw` are passed over. Raises SettingsError with every problem.
     """
     places = Places(stack, source, lines or {})
-    clean, problems = plain(raw, places)
+    clean, unclear = plain(raw, places)
+    problems: list[Problem] = []
     sections: dict[str, Any] = {}
     for name, field in Settings.model_fields.items():
         if name != "stack":
@@ -35,6 +36,8 @@ def load(raw: Mapping[str, object], *, stack: str, source: Path | None = None, l
     problems += _unknown_sections(clean, places)
     partial = Settings.model_construct(stack=stack, **sections)
     problems += check(partial, clean, places)
+    known = {problem.key for problem in unclear}
+    problems = [*unclear, *(problem for problem in problems if problem.key not in known)]
     if problems:
         raise SettingsError(_in_order(problems, clean), stack)
     return Settings(stack=stack, **sections)
@@ -48,7 +51,7 @@ def _section(name: str, field: FieldInfo, raw: Mapping[str, Any], places: Places
     if not (isinstance(kind, type) and issubclass(kind, Section)):
         one = _single(name, field)
         value, problems = _validate(one, {name: raw[name]}, (), places, raw)
-        return (value if problems else getattr(value, name)), problems
+        return (HOLE if problems else getattr(value, name)), problems
     # An absent section is an empty one: each of its keys that has no default is then reported by its own name.
     return _validate(kind, raw.get(name, {}), (name,), places, raw)
 

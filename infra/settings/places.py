@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from srvmod.infra.settings.problems import Problem, full_key, show
+from srvmod.infra.settings.problems import Problem, full_key, may_be_secret, show
 
 SettingPath = tuple[str | int, ...]
 Lines = Mapping[SettingPath, int]
@@ -39,7 +39,7 @@ class Places:
         """A problem with a value that is there."""
         return Problem(
             key=full_key(path),
-            value=show(value, path),
+            value=show(value),
             problem=problem,
             allowed=allowed,
             place=self.place(path),
@@ -63,7 +63,7 @@ class Places:
         hint = f"; did you mean '{by_folded[near[0]]}'?" if near else ""
         return Problem(
             key=full_key(path),
-            value=show(value, path),
+            value="(hidden)" if may_be_secret(str(path[-1]), value) else show(value),
             problem=f"isn't a setting{hint}",
             allowed=f"the keys {', '.join(names)}",
             place=self.place(path),

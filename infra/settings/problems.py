@@ -50,13 +50,16 @@ def full_key(path: Sequence[str | int]) -> str:
     return f"{PRODUCT}:{key}"
 
 
-def show(value: object, path: Sequence[str | int] = ()) -> str:
-    """A value for people: short, on one line, and hidden where it is or may be a secret."""
+def show(value: object) -> str:
+    """A value for people: short, on one line, and not shown where it is encrypted."""
     if isinstance(value, Mapping) and "secure" in value:
         return "(encrypted)"
-    if path and SECRET_LOOK.search(str(path[-1])):
-        return "(hidden)"
     return shorten(_spell(value, depth=3))
+
+
+def may_be_secret(key: str, value: object) -> bool:
+    """Whether a value that isn't expected at all looks, by its key, like a secret that got into the wrong place."""
+    return not (value is None or isinstance(value, bool | int | float)) and bool(SECRET_LOOK.search(key))
 
 
 def shorten(text: str) -> str:
@@ -75,7 +78,7 @@ def _spell(value: object, depth: int) -> str:
     if isinstance(value, Mapping):
         pairs = list(cast("Mapping[object, object]", value).items())[:8]
         inner = ", ".join(
-            f"{shorten(str(k))}: {'(hidden)' if SECRET_LOOK.search(str(k)) else _spell(v, depth - 1)}" for k, v in pairs
+            f"{shorten(str(k))}: {'(hidden)' if may_be_secret(str(k), v) else _spell(v, depth - 1)}" for k, v in pairs
         )
         return f"{{{inner}}}"
     if isinstance(value, Sequence):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from srvmod.capacity import CapacityError
 from srvmod.infra.settings.explain import value_at
 from srvmod.infra.settings.holes import UnavailableError
 from srvmod.infra.settings.places import Places
@@ -22,8 +23,8 @@ def check(settings: Settings, raw: Mapping[str, Any], places: Places) -> list[Pr
 def _findings(rule: Rule, settings: Settings) -> list[Finding]:
     try:
         return list(rule(settings))
-    except UnavailableError:
-        return []
+    except (UnavailableError, CapacityError):
+        return []  # reported already: as a wrong value, or by the rule that asks for the plan itself
 
 
 def _problem(finding: Finding, raw: Mapping[str, Any], places: Places) -> Problem:

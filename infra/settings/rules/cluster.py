@@ -32,6 +32,18 @@ def account_of_its_own(s: Settings) -> Iterator[Finding]:
         yield Finding(("aws", "accountId"), "is the account of simulated AWS", "an account of the company")
 
 
+def pods_reach_real_aws(s: Settings) -> Iterator[Finding]:
+    """Weights and credentials never go to an address that isn't AWS's own."""
+    if not s.aws.simulated and s.aws.pod_endpoint is not None:
+        yield Finding(("aws", "podEndpoint"), "is for simulated AWS only", "no podEndpoint")
+    if s.aws.simulated and s.aws.pod_endpoint is None:
+        yield Finding(
+            ("aws", "podEndpoint"),
+            "is missing: pods of a simulated stack would ask real AWS for weights",
+            "the address of simulated AWS as pods see it, such as http://10.88.0.1:5000",
+        )
+
+
 def public_endpoint_is_narrow(s: Settings) -> Iterator[Finding]:
     """A public API endpoint is open to named networks only."""
     public, networks = s.cluster.endpoint_public_access, s.cluster.endpoint_public_access_cidrs
@@ -107,6 +119,7 @@ def production_is_real(s: Settings) -> Iterator[Finding]:
 RULES: tuple[Rule, ...] = (
     partition_of_region,
     account_of_its_own,
+    pods_reach_real_aws,
     public_endpoint_is_narrow,
     somebody_can_enter,
     admins_differ,

@@ -1,0 +1,51 @@
+"""A good configuration, and how cases change it."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+DELETE = object()
+"""As a change's value: take the key away."""
+
+GOOD: dict[str, Any] = {
+    "aws": {"accountId": "444455556666", "region": "us-east-1"},
+    "network": {"cidr": "10.60.0.0/16", "zones": ["us-east-1a", "us-east-1b", "us-east-1c"]},
+    "cluster": {"admins": [{"principalArn": "arn:aws:iam::444455556666:role/admins"}]},
+    "pool": {"zones": ["us-east-1a", "us-east-1b"]},
+    "model": {"revision": "2026-09-15", "kvScales": True},
+    "traffic": {"sessions": 650, "promptTokens": 512, "outputTokens": 512, "tokensPerSecond": 28000},
+    "engine": {"image": "docker.io/vllm/vllm-openai:v0.33.0"},
+    "gateway": {"tlsSecret": "inference-tls", "hostname": "inference.example.com"},
+}
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes repeated values out, as people do."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def changed(changes: dict[str, Any]) -> dict[str, Any]:
+    """The good configuration with values set, or taken away, at dotted paths."""
+    config = copy.deepcopy(GOOD)
+    for path, value in changes.items():
+        *above, last = path.split(".")
+        target = config
+        for part in above:
+            target = target.setdefault(part, {})
+        if value is DELETE:
+            del target[last]
+        else:
+            target[last] = value
+    return config
+
+
+def write(config: dict[str, Any], folder: Path, stack: str = "case") -> Path:
+    """The configuration as a stack's file, block style, one key a line."""
+    file = folder / f"Pulumi.{stack}.yaml"
+    document = {"config": {f"srvmod:{name}": section for name, section in config.items()}}
+    file.write_text(yaml.dump(document, Dumper=_Plain, sort_keys=False), encoding="utf-8")
+    return file
