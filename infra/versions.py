@@ -56,6 +56,9 @@ KARPENTER_CRDS = Chart("karpenter-crd", "1.14.0", "oci://public.ecr.aws/karpente
 ENVOY_GATEWAY = Chart("gateway-helm", "v1.9.1", "oci://docker.io/envoyproxy")
 """github.com/envoyproxy/gateway v1.9.1; its chart carries the Gateway API's CRDs (v1.6.1) and its own."""
 
+ENVOY_GATEWAY_IMAGE = Image("docker.io/envoyproxy/gateway", "v1.9.1")
+"""The chart's own controller image; named only where images come from a mirror."""
+
 ENVOY = Image("docker.io/envoyproxy/envoy", "distroless-v1.39.1")
 """Envoy's minor version must be the one that Envoy Gateway 1.9 is built for (1.39)."""
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -15,6 +15,7 @@ from srvmod.infra.aws.documents import trust
 from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
 from srvmod.infra.aws.names import DISCOVERY_TAG, Account, Names
 from srvmod.infra.aws.role import Role, RoleArgs
+from srvmod.infra.settings import AccessScope, AdminSettings
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
@@ -27,6 +28,12 @@ ADDON_CONFIGURATION: Mapping[str, Mapping[str, Any]] = {
     # Without tolerations its DCGM host engine is absent from tainted GPU nodes, which the agent reports as a
     # fatal DCGMError: node repair would then terminate healthy p5s.
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
+}
+
+ACCESS_POLICIES = {
+    AccessScope.CLUSTER_ADMIN: "AmazonEKSClusterAdminPolicy",
+    AccessScope.ADMIN: "AmazonEKSAdminPolicy",
+    AccessScope.VIEW: "AmazonEKSViewPolicy",
 }
 
 NODE_POLICIES = {
@@ -50,17 +57,18 @@ class SystemNodes:
 
 @dataclass(frozen=True)
 class ClusterArgs:
-    """`public_access_cidrs` empty means that the API endpoint is private; `admins` maps a short key to the ARN
-    of an IAM role or user that administers the cluster."""
+    """`public_access_cidrs` empty means that the API endpoint is private; `service_cidr` holds the addresses of
+    Services."""
 
     names: Names
     account: Account
     vpc_id: pulumi.Input[str]
     private_subnet_ids: pulumi.Input[Sequence[str]]
     version: str
+    service_cidr: str
     system_nodes: SystemNodes
     public_access_cidrs: Sequence[str] = ()
-    admins: Mapping[str, str] = field(default_factory=dict[str, str])
+    admins: Sequence[AdminSettings] = ()
     deletion_protection: bool = True
     addons: Sequence[versions.Addon] = versions.ADDONS
 
@@ -73,6 +81,8 @@ class Cluster(pulumi.ComponentResource):
     """
 
     name: str
+    eks_name: pulumi.Output[str]
+    """The same as `name`, known when the cluster exists: for what must not exist before it."""
     arn: pulumi.Output[str]
     endpoint: pulumi.Output[str]
     security_group_id: pulumi.Output[str]
@@ -85,6 +95,7 @@ class Cluster(pulumi.ComponentResource):
         self._child = pulumi.ResourceOptions(parent=self)
         self.name = args.names.cluster
         control_plane = self._control_plane()
+        self.eks_name = control_plane.eks_cluster.name
         self.arn = control_plane.eks_cluster.arn
         self.endpoint = control_plane.eks_cluster.endpoint
         self.security_group_id = control_plane.cluster_security_group_id
@@ -141,6 +152,7 @@ class Cluster(pulumi.ComponentResource):
             skip_default_security_groups=True,
             create_oidc_provider=False,
             authentication_mode=eks.AuthenticationMode.API,
+            kubernetes_service_ip_address_range=args.service_cidr,
             endpoint_private_access=True,
             endpoint_public_access=bool(args.public_access_cidrs),
             encryption_config_key_arn=key.arn,
@@ -158,20 +170,22 @@ class Cluster(pulumi.ComponentResource):
         )
 
     def _admins(self, control_plane: eks.Cluster) -> None:
-        for key, principal in self._args.admins.items():
+        args = self._args
+        for admin in args.admins:
+            key = admin.principal_arn.rpartition("/")[2]
             entry = aws.eks.AccessEntry(
                 f"{self._name}-{key}",
                 cluster_name=control_plane.eks_cluster.name,
-                principal_arn=principal,
+                principal_arn=admin.principal_arn,
                 type="STANDARD",
-                tags=self._args.names.tags(f"access-{key}"),
+                tags=args.names.tags(f"access-{key}"),
                 opts=self._child,
             )
             aws.eks.AccessPolicyAssociation(
                 f"{self._name}-{key}",
                 cluster_name=control_plane.eks_cluster.name,
                 principal_arn=entry.principal_arn,
-                policy_arn=f"arn:{self._args.account.partition}:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy",
+                policy_arn=args.account.cluster_access_policy(ACCESS_POLICIES[admin.scope]),
                 access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
                 opts=self._child,
             )

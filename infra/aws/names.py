@@ -59,6 +59,10 @@ class Account:
         """ARN of a policy that AWS manages."""
         return f"arn:{self.partition}:iam::aws:policy/{name}"
 
+    def cluster_access_policy(self, name: str) -> str:
+        """ARN of an access policy that EKS manages."""
+        return f"arn:{self.partition}:eks::aws:cluster-access-policy/{name}"
+
     def role(self, name: str) -> str:
         """ARN of a role of this account."""
         return self.arn("iam", f"role/{name}", regional=False)

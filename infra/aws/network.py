@@ -1,13 +1,14 @@
 """The VPC that everything lives in: made here, or an existing one by ids."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
 
+from srvmod.infra.aws.flow_logs import FlowLogs, FlowLogsArgs
 from srvmod.infra.aws.names import DISCOVERY_TAG, Account, Names
+from srvmod.infra.settings import NatGateways
 
 EVERYWHERE = "0.0.0.0/0"
 HTTPS = 443
@@ -29,14 +30,6 @@ INTERFACE_ENDPOINTS = (
 cluster without NAT still works."""
 
 
-class Nat(StrEnum):
-    """How private subnets reach the internet: one gateway per zone, one for all, or not at all."""
-
-    PER_ZONE = "per-zone"
-    SINGLE = "single"
-    NONE = "none"
-
-
 @dataclass(frozen=True)
 class Zone:
     """One availability zone with its two subnets (CIDRs)."""
@@ -52,7 +45,8 @@ class NewNetwork:
 
     cidr: str
     zones: Sequence[Zone]
-    nat: Nat = Nat.PER_ZONE
+    nat: NatGateways = NatGateways.PER_ZONE
+    flow_logs: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,6 @@ class ExistingNetwork:
 
     vpc_id: str
     private_subnet_ids: Sequence[str]
-    public_subnet_ids: Sequence[str] = field(default_factory=tuple[str, ...])
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,6 @@ class Network(pulumi.ComponentResource):
 
     vpc_id: pulumi.Output[str]
     private_subnet_ids: pulumi.Output[Sequence[str]]
-    public_subnet_ids: pulumi.Output[Sequence[str]]
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("srvmod:aws:Network", name, None, opts)
@@ -93,13 +85,7 @@ class Network(pulumi.ComponentResource):
             self._adopt(args.network)
         else:
             self._create(args.network)
-        self.register_outputs(
-            {
-                "vpcId": self.vpc_id,
-                "privateSubnetIds": self.private_subnet_ids,
-                "publicSubnetIds": self.public_subnet_ids,
-            }
-        )
+        self.register_outputs({"vpcId": self.vpc_id, "privateSubnetIds": self.private_subnet_ids})
 
     def _adopt(self, network: ExistingNetwork) -> None:
         for index, subnet in enumerate(network.private_subnet_ids):
@@ -112,7 +98,6 @@ class Network(pulumi.ComponentResource):
             )
         self.vpc_id = pulumi.Output.from_input(network.vpc_id)
         self.private_subnet_ids = pulumi.Output.from_input(list(network.private_subnet_ids))
-        self.public_subnet_ids = pulumi.Output.from_input(list(network.public_subnet_ids))
 
     def _create(self, network: NewNetwork) -> None:
         name, tags = self._name, self._args.names.tags
@@ -127,7 +112,7 @@ class Network(pulumi.ComponentResource):
         private = [self._subnet(vpc, zone.name, zone.private_cidr, public=False) for zone in network.zones]
         public = (
             []
-            if network.nat is Nat.NONE
+            if network.nat is NatGateways.NONE
             else [self._subnet(vpc, zone.name, zone.public_cidr, public=True) for zone in network.zones]
         )
         gateways = self._public_side(vpc, network, public) if public else []
@@ -144,9 +129,10 @@ class Network(pulumi.ComponentResource):
                     opts=self._child,
                 )
         self._endpoints(vpc, network.cidr, private, tables)
+        if network.flow_logs:
+            FlowLogs(f"{name}-flows", FlowLogsArgs(self._args.names, self._args.account, vpc.id), self._child)
         self.vpc_id = vpc.id
         self.private_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in private])
-        self.public_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in public])
 
     def _subnet(self, vpc: aws.ec2.Vpc, zone: str, cidr: str, *, public: bool) -> aws.ec2.Subnet:
         names = self._args.names
@@ -187,7 +173,7 @@ class Network(pulumi.ComponentResource):
                 gateway_id=internet.id,
                 opts=self._child,
             )
-            if index > 0 and network.nat is Nat.SINGLE:
+            if index > 0 and network.nat is NatGateways.SINGLE:
                 continue
             part = f"nat-{zone.name}"
             address = aws.ec2.Eip(f"{name}-{part}", domain="vpc", tags=tags(part), opts=self._child)

@@ -1,0 +1,5 @@
+"""What `pulumi up` runs."""
+
+from srvmod.infra.program import program
+
+program()

@@ -1,0 +1,101 @@
+"""The AWS layer: from settings to network, cluster, identities and weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as k8s
+
+from srvmod.infra import identifiers
+from srvmod.infra.aws.cluster import Cluster, ClusterArgs, SystemNodes
+from srvmod.infra.aws.network import ExistingNetwork, Network, NetworkArgs, NewNetwork
+from srvmod.infra.aws.node_identity import NodeIdentity, NodeIdentityArgs
+from srvmod.infra.aws.subnets import split
+from srvmod.infra.aws.weights import Weights, WeightsArgs
+from srvmod.infra.platform.namespaces import SERVING
+from srvmod.infra.serving.documents import weight_cache
+from srvmod.infra.settings import NatGateways, Settings
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """What later layers read of AWS. `ready` has to exist before anything in the cluster asks AWS for something."""
+
+    kubernetes: k8s.Provider
+    node_role: str
+    queue: str
+    bucket: str
+    isolated: bool
+    ready: tuple[pulumi.Resource, ...]
+    arns: Mapping[str, pulumi.Input[str]]
+
+
+def build(settings: Settings) -> Cloud:
+    """Declare everything in AWS with one explicit provider, which refuses any account but the stack's."""
+    names, account = identifiers.names(settings), identifiers.account(settings)
+    provider = aws.Provider("aws", region=account.region, allowed_account_ids=[account.id])
+    opts = pulumi.ResourceOptions(providers={"aws": provider})
+    network = Network("network", NetworkArgs(names, account, _network(settings)), opts)
+    size = settings.cluster.system_nodes
+    cluster = Cluster(
+        "cluster",
+        ClusterArgs(
+            names,
+            account,
+            vpc_id=network.vpc_id,
+            private_subnet_ids=network.private_subnet_ids,
+            version=settings.cluster.kubernetes_version.value,
+            service_cidr=str(settings.cluster.service_cidr),
+            system_nodes=SystemNodes([size.instance_type], minimum=size.min, maximum=size.max),
+            public_access_cidrs=[str(cidr) for cidr in settings.cluster.endpoint_public_access_cidrs],
+            admins=settings.cluster.admins,
+            deletion_protection=settings.cluster.deletion_protection,
+        ),
+        # Nodes can't join, and pods of a destroyed cluster can't leave, without the routes to AWS.
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[network])),
+    )
+    identity = NodeIdentity("node-identity", NodeIdentityArgs(names, account, cluster.eks_name), opts)
+    weights = Weights(
+        "weights",
+        WeightsArgs(
+            names,
+            account,
+            cluster.eks_name,
+            bucket=identifiers.weights_bucket(settings),
+            prefix=settings.model.weights_prefix,
+            namespace=SERVING,
+            service_account=weight_cache.NAME,
+            force_destroy=settings.aws.simulated,
+        ),
+        opts,
+    )
+    return Cloud(
+        kubernetes=cluster.kubernetes,
+        node_role=identity.node_role,
+        queue=identity.queue,
+        bucket=weights.bucket,
+        isolated=settings.network.nat_gateways is NatGateways.NONE,
+        ready=(identity, weights),
+        arns={
+            "cluster": cluster.arn,
+            "node_role": identity.node_role_arn,
+            "controller_role": identity.controller_role_arn,
+            "interruption_queue": identity.queue_arn,
+            "weights_bucket": weights.bucket_arn,
+            "weights_key": weights.key_arn,
+            "weights_reader_role": weights.reader_role_arn,
+        },
+    )
+
+
+def _network(settings: Settings) -> NewNetwork | ExistingNetwork:
+    network = settings.network
+    if network.existing:
+        return ExistingNetwork(network.existing.vpc_id, network.existing.private_subnet_ids)
+    return NewNetwork(
+        cidr=str(network.cidr),
+        zones=split(network.cidr, network.zones),
+        nat=network.nat_gateways,
+        flow_logs=network.flow_logs,
+    )

@@ -1,0 +1,33 @@
+"""Names that follow from settings alone: known before anything exists, shared by all layers and the outputs."""
+
+from srvmod.infra.aws.names import Account, Names
+from srvmod.infra.settings import Settings
+
+POOL = "p5-tp4"
+
+
+def names(settings: Settings) -> Names:
+    """Names and tags of the stack's AWS resources."""
+    return Names(cluster=settings.cluster_name, environment=settings.stack, extra_tags=settings.tags)
+
+
+def account(settings: Settings) -> Account:
+    """The stack's account."""
+    aws = settings.aws
+    return Account(id=aws.account_id, region=aws.region, partition=aws.partition.value)
+
+
+def weights_bucket(settings: Settings) -> str:
+    """Name of the weights bucket; the account's id makes it unique among all buckets of AWS."""
+    return names(settings).of(f"weights-{settings.aws.account_id}").lower()
+
+
+def mirrored(settings: Settings, image: str) -> str:
+    """An image's reference, from the stack's mirror if it has one (`images.registry`)."""
+    registry = settings.images.registry
+    return f"{registry}/{image.partition('/')[2]}" if registry else image
+
+
+def pull_policy(settings: Settings) -> str:
+    """Simulated stacks have their images in the nodes already and no registry to ask."""
+    return "Never" if settings.aws.simulated else "IfNotPresent"

@@ -1,0 +1,82 @@
+"""Fills the contract from settings and exports it."""
+
+import math
+from collections.abc import Mapping
+
+import pulumi
+
+from srvmod.infra.aws.layer import Cloud
+from srvmod.infra.outputs import contract
+from srvmod.infra.platform.documents.gateway import HTTP_PORT, HTTPS_PORT
+from srvmod.infra.platform.layer import Platform
+from srvmod.infra.serving.documents.route import API_KEYS
+from srvmod.infra.settings import Settings
+
+
+def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Outputs:
+    """The stack's outputs; all of them are known before anything exists."""
+    namespace = platform.namespace
+    sizing, gate = settings.sizing, settings.gateway
+    engines = sizing.min_engines
+    rate = sizing.prediction.tokens_per_second * engines
+    return contract.Outputs(
+        endpoint=contract.Endpoint(
+            hostname=gate.hostname,
+            scheme="https" if gate.tls else "http",
+            port=HTTPS_PORT if gate.tls else HTTP_PORT,
+            path="/v1",
+            gateway=f"{namespace}/{platform.gateway}",
+        ),
+        model=contract.Model(
+            id=settings.model.id, served_name=settings.model.served_name, revision=settings.model.revision
+        ),
+        slo=contract.Slo(itl_p95_ms=settings.slo.itl_p95_ms, ttft_ms=settings.slo.ttft_ms),
+        auth=contract.Auth(
+            scheme="bearer", secret=f"{namespace}/{API_KEYS}", clients=sorted(settings.gateway.api_clients)
+        ),
+        limits=contract.Limits(
+            max_model_tokens=settings.model.max_model_len,
+            max_stream_seconds=gate.max_stream_seconds,
+            max_concurrent_sequences=sizing.max_num_seqs * engines,
+        ),
+        cluster=contract.Cluster(
+            name=settings.cluster_name,
+            account_id=settings.aws.account_id,
+            region=settings.aws.region,
+            namespace=namespace,
+            pool=platform.pool,
+        ),
+        weights=contract.Weights(bucket=cloud.bucket, prefix=f"{settings.model.weights_prefix}/{settings.model.revision}"),
+        plan=contract.PlanVerdict(
+            engines_needed=sizing.plan.engines_needed,
+            min_engines=engines,
+            max_engines=sizing.max_engines,
+            nodes=sizing.min_nodes,
+            holds=sizing.holds,
+            missed=[limit.value for limit in sizing.missed],
+            binds=sizing.plan.binds.value,
+            sessions_per_engine=sizing.sessions_per_engine,
+            itl_p95_ms=_rounded(sizing.prediction.itl_p95_ms),
+            tokens_per_second=_rounded(rate),
+        ),
+        engine_kind=settings.engine.kind.value,
+    )
+
+
+def publish(values: contract.Outputs, arns: Mapping[str, pulumi.Input[str]]) -> None:
+    """Export the contract; `arns` has a value for every field of `contract.Arns`.
+
+    Raises ValueError when a field is missing or unknown.
+    """
+    expected = set(contract.Arns.model_fields)
+    if set(arns) != expected:
+        raise ValueError(f"arns = {sorted(arns)}; allowed: {sorted(expected)}; fix: infra/program.py")
+    names = {name: contract.Arns.model_fields[name].alias or name for name in arns}
+    for name, value in values.exported().items():
+        pulumi.export(name, value)
+    pulumi.export("arns", {names[name]: arn for name, arn in arns.items()})
+
+
+def _rounded(value: float) -> float | None:
+    """One decimal; None for what has no bound (prompts arrive faster than they are computed)."""
+    return round(value, 1) if math.isfinite(value) else None

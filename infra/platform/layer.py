@@ -1,0 +1,148 @@
+"""The platform layer: from settings to namespaces, controllers, pool, device plugin and gateway."""
+
+from dataclasses import dataclass
+
+import pulumi
+
+from srvmod.infra import identifiers, versions
+from srvmod.infra.aws.layer import Cloud
+from srvmod.infra.aws.node_identity import KARPENTER_NAMESPACE, KARPENTER_SERVICE_ACCOUNT
+from srvmod.infra.labels import NODES_LABEL, POOL_LABEL, POOL_TAINT, SYSTEM_NODES, toleration
+from srvmod.infra.platform import namespaces
+from srvmod.infra.platform.controllers import Controller, ControllerArgs
+from srvmod.infra.platform.documents import charts
+from srvmod.infra.platform.documents import gateway as gateway_documents
+from srvmod.infra.platform.documents import pool as pool_documents
+from srvmod.infra.platform.documents.device_plugin import device_plugin
+from srvmod.infra.platform.gateway import Gateway, GatewayArgs
+from srvmod.infra.platform.objects import declare
+from srvmod.infra.platform.pools import Pool, PoolArgs
+from srvmod.infra.settings import ChartMode, GatewayScheme, Settings
+
+STREAM_IDLE = "5m"
+"""Longest silence of a stream: beyond the slowest first token, below the load balancer's 350 s."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What the serving layer reads. `ready` has to exist before anything is served."""
+
+    namespace: str
+    pool: str
+    gateway: str
+    ready: tuple[pulumi.Resource, ...]
+
+
+def build(settings: Settings, cloud: Cloud) -> Platform:
+    """Declare everything that is in the cluster before anything is served."""
+    opts = pulumi.ResourceOptions(provider=cloud.kubernetes)
+    serving = declare("serving", namespaces.namespace(namespaces.SERVING), opts)
+    karpenter = _karpenter(settings, cloud, opts)
+    envoy_gateway = _envoy_gateway(settings, opts)
+    pool = Pool(
+        "pool", PoolArgs(_pool(settings, cloud)), _after(opts, karpenter, *cloud.ready)
+    )
+    _device_plugin(settings, opts)
+    gateway = Gateway("gateway", GatewayArgs(gateway_of(settings)), _after(opts, envoy_gateway, serving))
+    return Platform(
+        namespace=namespaces.SERVING, pool=pool.name, gateway=gateway.name, ready=(serving, pool, gateway)
+    )
+
+
+def _after(opts: pulumi.ResourceOptions, *resources: pulumi.Resource) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(resources)))
+
+
+def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> Controller:
+    values = charts.karpenter(
+        settings.cluster_name, cloud.queue, KARPENTER_SERVICE_ACCOUNT, isolated=cloud.isolated
+    )
+    return Controller(
+        "karpenter",
+        ControllerArgs(
+            title="Karpenter",
+            namespace=KARPENTER_NAMESPACE,
+            charts=(versions.KARPENTER_CRDS, versions.KARPENTER),
+            values=values,
+            existing=settings.charts.karpenter is ChartMode.EXISTING,
+            mirror=settings.charts.repository,
+        ),
+        _after(opts, *cloud.ready),
+    )
+
+
+def _envoy_gateway(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
+    image = (
+        identifiers.mirrored(settings, versions.ENVOY_GATEWAY_IMAGE.reference) if settings.images.registry else None
+    )
+    return Controller(
+        "envoy-gateway",
+        ControllerArgs(
+            title="Envoy Gateway",
+            namespace=namespaces.ENVOY_GATEWAY,
+            charts=(versions.ENVOY_GATEWAY,),
+            values=charts.envoy_gateway(image),
+            existing=settings.charts.envoy_gateway is ChartMode.EXISTING,
+            mirror=settings.charts.repository,
+            create_namespace=True,
+        ),
+        opts,
+    )
+
+
+def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:
+    names, pool = identifiers.names(settings), settings.pool
+    return pool_documents.Pool(
+        name=identifiers.POOL,
+        nodes=settings.sizing.max_nodes,
+        node_role=cloud.node_role,
+        discovery=names.discovery_tags(),
+        ami_alias=pool.ami_alias,
+        capacity_types=[kind.value for kind in pool.capacity_types],
+        zones=pool.zones,
+        reservations=[pool_documents.Reservation(id=reservation.id) for reservation in pool.reservations],
+        tags=names.tags(identifiers.POOL),
+    )
+
+
+def _device_plugin(settings: Settings, opts: pulumi.ResourceOptions) -> None:
+    if settings.aws.simulated:
+        pulumi.log.info("NVIDIA device plugin: not installed, pretended nodes bring a pretended one")
+        return
+    image = identifiers.mirrored(settings, versions.NVIDIA_DEVICE_PLUGIN.reference)
+    # Not awaited: there may be no GPU node yet.
+    declare("device-plugin", device_plugin(identifiers.POOL, image), opts, awaited=False)
+
+
+def gateway_of(settings: Settings) -> gateway_documents.Gateway:
+    """The gateway as settings describe it. A simulated stack has no system nodes and no load balancer: its Envoy
+    runs on the pool and is reached by a ClusterIP."""
+    spec = settings.gateway
+    longest = f"{spec.max_stream_seconds}s"
+    if settings.aws.simulated:
+        place = {
+            "service_type": "ClusterIP",
+            "node_selector": {POOL_LABEL: identifiers.POOL},
+            "tolerations": [toleration(POOL_TAINT)],
+            "cpus": 1,
+        }
+    else:
+        place = {
+            "service_type": "LoadBalancer",
+            "load_balancer_class": gateway_documents.NLB_CLASS,
+            "service_annotations": gateway_documents.nlb_annotations(
+                internal=spec.scheme is GatewayScheme.INTERNAL, certificate=spec.certificate_arn
+            ),
+            "node_selector": {NODES_LABEL: SYSTEM_NODES},
+        }
+    return gateway_documents.Gateway(
+        namespace=namespaces.SERVING,
+        replicas=spec.replicas,
+        image=identifiers.mirrored(settings, versions.ENVOY.reference),
+        tls_secret=spec.tls_secret,
+        port=gateway_documents.HTTPS_PORT if spec.tls else gateway_documents.HTTP_PORT,
+        stream_idle=STREAM_IDLE,
+        max_stream=longest,
+        drain=longest,
+        **place,
+    )

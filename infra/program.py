@@ -1,0 +1,44 @@
+"""The whole program: settings, AWS, platform, serving, outputs; each layer reads only the ones before it."""
+
+from collections.abc import Mapping
+
+import pulumi
+
+from srvmod.infra.aws import layer as aws
+from srvmod.infra.outputs import outputs, publish
+from srvmod.infra.platform import layer as platform
+from srvmod.infra.serving import layer as serving
+from srvmod.infra.settings import Settings, from_pulumi_config
+from srvmod.infra.settings.names import PRODUCT
+
+
+def program() -> None:
+    """Declare everything of the running stack. Raises SettingsError with every problem of its settings."""
+    settings = from_pulumi_config()
+    declare(settings, pulumi.Config(PRODUCT).require_secret_object("apiKeys"))
+
+
+def declare(settings: Settings, keys: pulumi.Output[Mapping[str, str]]) -> None:
+    """Declare everything that `settings` describe; `keys` are the API keys by client, as a secret."""
+    _announce(settings)
+    cloud = aws.build(settings)
+    base = platform.build(settings, cloud)
+    serving.build(settings, cloud, base, keys)
+    publish(outputs(settings, cloud, base), cloud.arns)
+
+
+def _announce(settings: Settings) -> None:
+    """Say what was decided, and what is missing, before anything is made."""
+    sizing = settings.sizing
+    pulumi.log.info(
+        f"{settings.stack}: {sizing.min_engines} engines on {sizing.min_nodes} p5.48xlarge, at most "
+        f"{sizing.max_engines} on {sizing.max_nodes}; {sizing.sessions_per_engine} sessions per engine at peak"
+    )
+    if not sizing.holds:
+        missed = ", ".join(limit.value for limit in sizing.missed)
+        pulumi.log.warn(
+            f"engine.minEngines = {sizing.min_engines} misses at peak traffic: {missed}; "
+            f"{sizing.plan.engines_needed} engines hold the targets"
+        )
+    if settings.aws.simulated:
+        pulumi.log.warn(f"{settings.stack}: AWS is simulated; engine kind: {settings.engine.kind.value}")

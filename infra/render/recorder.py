@@ -1,0 +1,157 @@
+"""Runs a Pulumi program in this process and records every resource it registers.
+
+The seam is `set_mocks(..., monitor=...)`: a MockMonitor sees the whole registration request (parent, provider,
+dependencies), of which `Mocks.new_resource` sees only the inputs.
+"""
+
+import contextvars
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+from pulumi.runtime import mocks, rpc
+from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.sync_await import _ensure_event_loop
+
+from srvmod.infra.render.cloud import PlaceholderCloud
+
+ROOT = "pulumi:pulumi:Stack"
+SECRET_MASK = "[secret]"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A registered resource; `inputs` are plain values with secrets masked and unknowns as UNKNOWN."""
+
+    urn: str
+    type: str
+    name: str
+    inputs: Mapping[str, Any]
+    parent: str
+    provider: str
+    dependencies: tuple[str, ...]
+    custom: bool
+    remote: bool
+    protect: bool
+
+
+@dataclass
+class Graph:
+    """What one run registered, by URN, and what it exported."""
+
+    resources: dict[str, Recorded] = field(default_factory=dict[str, Recorded])
+    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def of_type(self, kind: str) -> list[Recorded]:
+        """Resources of a type token, sorted by URN."""
+        return [self.resources[urn] for urn in sorted(self.resources) if self.resources[urn].type == kind]
+
+
+UNKNOWN = "<unknown until deployed>"
+
+
+class Recorder(mocks.MockMonitor):
+    """A monitor that keeps what is registered."""
+
+    def __init__(self, cloud: PlaceholderCloud) -> None:
+        super().__init__(cloud)
+        self.graph = Graph()
+        cloud.monitor = self
+
+    def GetDeploymentInfo(self, request: Any) -> resource_pb2.DeploymentInfo:  # noqa: N802 - gRPC's name
+        """Without resource references: with them the monitor would rebuild resources on a thread of its own."""
+        info = super().GetDeploymentInfo(request)
+        references = resource_pb2.RESOURCE_MONITOR_FEATURE_RESOURCE_REFERENCES
+        return resource_pb2.DeploymentInfo(
+            supportedFeatures=[feature for feature in info.supportedFeatures if feature != references]
+        )
+
+    def reference(self, kind: str, name: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Register a resource that a remote component made, and refer to it as the engine would."""
+        urn = self.make_urn("", kind, name)
+        identity = f"<{name}:id>"
+        self.resources[urn] = self.ResourceRegistration(urn, identity, dict(state))
+        return {
+            rpc._special_sig_key: rpc._special_resource_sig,
+            "urn": urn,
+            "id": identity,
+            "packageVersion": "",
+        }
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Register and keep."""
+        response = super().RegisterResource(request)
+        if request.type != ROOT:
+            self.graph.resources[response.urn] = Recorded(
+                urn=response.urn,
+                type=request.type,
+                name=request.name,
+                inputs=plain(rpc.deserialize_properties(request.object, keep_unknowns=True)),
+                parent=request.parent,
+                provider=request.provider,
+                dependencies=tuple(sorted(request.dependencies)),
+                custom=request.custom,
+                remote=request.remote,
+                protect=request.protect,
+            )
+        return response
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Executor threads have no event loop of their own."""
+        _ensure_event_loop()
+        return super().RegisterResourceOutputs(request)
+
+
+def record(
+    program: Callable[[], None],
+    *,
+    stack: str,
+    known: bool = True,
+    config: Mapping[str, str] | None = None,
+    secret_keys: tuple[str, ...] = (),
+) -> Graph:
+    """Run `program` to its end and return its graph. Repeatable: every run has a context of its own.
+
+    `known=False` runs it as a first preview. Errors of the program are raised as they are.
+    """
+    cloud = PlaceholderCloud(known=known)
+    monitor = Recorder(cloud)
+    preview = not known
+
+    def body() -> None:
+        pulumi.runtime.reset_options(project="srvmod", stack=stack, preview=preview)
+        pulumi.runtime.set_all_config(dict(config or {}), list(secret_keys))
+        mocks.set_mocks(cloud, project="srvmod", stack=stack, preview=preview, monitor=monitor)
+
+        def run() -> pulumi.Output[None]:
+            program()
+            outputs = pulumi.Output.from_input(dict(pulumi.runtime.get_root_resource().outputs))
+            return outputs.apply(monitor.graph.outputs.update)
+
+        pulumi.runtime.test(run)()
+
+    contextvars.copy_context().run(body)
+    return monitor.graph
+
+
+def plain(value: Any) -> Any:
+    """A value as YAML has it: whole numbers as integers, secrets masked, unknowns named."""
+    if isinstance(value, pulumi.output.Unknown) or value == rpc.UNKNOWN:
+        return UNKNOWN
+    if rpc.is_rpc_secret(value):
+        return _masked(rpc.unwrap_rpc_secret(value))
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _masked(value: Any) -> Any:
+    """Keys of a secret mapping are no secrets, its values are."""
+    if isinstance(value, Mapping):
+        return {key: _masked(item) for key, item in value.items()}
+    return SECRET_MASK

@@ -1,0 +1,247 @@
+"""The engine: one vLLM server with four GPUs of one NUMA node, as Deployment, Service and what guards them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from srvmod.contract import EngineKind
+from srvmod.infra.labels import (
+    GPU,
+    NAME_LABEL,
+    NAMESPACE_LABEL,
+    POOL_LABEL,
+    POOL_TAINT,
+    PREFIX,
+    Object,
+    labels,
+    metadata,
+    selector,
+    toleration,
+)
+from srvmod.infra.serving.documents import engine_flags, weight_cache
+
+NAME = "engine"
+PORT = 8000
+CPUS = 88
+"""Of the 96 of a NUMA node; the rest is for the kubelet's reservations and what runs beside (facts of other fleets:
+88 CPUs and 900 GiB per four GPUs)."""
+MEMORY = "900Gi"
+SHARED_MEMORY = "32Gi"
+"""/dev/shm for NCCL and vLLM's message queues; counts against the pod's memory. The default is 64 MiB."""
+PRE_STOP_SECONDS = 15
+"""Time for Envoy to hear that the pod is going before the server stops taking requests."""
+TEARDOWN_SECONDS = 30
+"""Beyond the last stream: vLLM takes about 9 s to end its workers."""
+STARTUP_SECONDS = 1200
+"""Loading and warming up 72 GB, twice as long as the slowest load reported; only then does liveness count."""
+WEIGHTS_WAIT_SECONDS = 600
+
+PROGRAMS: Mapping[EngineKind, tuple[str, ...]] = {
+    EngineKind.VLLM: ("vllm",),
+    EngineKind.SIMULATED: ("/usr/bin/env", "python3", "-m", "srvmod_engine"),
+}
+"""What runs in the container; both take the words of `vllm serve`."""
+
+WAIT_FOR_WEIGHTS = """\
+import pathlib, sys, time
+ready, seconds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+end = time.monotonic() + seconds
+while not ready.exists():
+    if time.monotonic() > end:
+        sys.exit(f"{ready} isn't there after {seconds} s: weights on this node are missing or not verified")
+    time.sleep(1)
+print(f"{ready} found")
+"""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine as its Deployment describes it. `flags.model_path` is the revision's folder in the container."""
+
+    namespace: str
+    pool: str
+    kind: EngineKind
+    image: str
+    image_pull_policy: str
+    gpus: int
+    replicas: int
+    revision: str
+    flags: engine_flags.EngineFlags
+
+    @property
+    def termination_grace_seconds(self) -> int:
+        """preStop, then vLLM's own drain, then the end of its workers."""
+        return PRE_STOP_SECONDS + self.flags.shutdown_timeout_seconds + TEARDOWN_SECONDS
+
+
+def deployment(engine: Engine) -> Object:
+    """Deployment whose pods are replaced one by one, since there is no spare island to surge onto."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(NAME, engine.namespace),
+        "spec": {
+            "replicas": engine.replicas,
+            "revisionHistoryLimit": 5,
+            # Boot of a p5, pull of the image, weights and start-up together.
+            "progressDeadlineSeconds": 3600,
+            "selector": {"matchLabels": selector(NAME)},
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+            "template": {
+                "metadata": {
+                    "labels": {**labels(NAME), f"{PREFIX}engine": engine.kind.value},
+                    "annotations": {"karpenter.sh/do-not-disrupt": "true"},
+                },
+                "spec": pod(engine),
+            },
+        },
+    }
+
+
+def pod(engine: Engine) -> Object:
+    """Guaranteed QoS with whole CPUs and four GPUs: what the Topology Manager needs to keep it on one island."""
+    return {
+        "automountServiceAccountToken": False,
+        # A Service called vllm-something would inject VLLM_PORT and break the start.
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": engine.termination_grace_seconds,
+        "nodeSelector": {POOL_LABEL: engine.pool},
+        "tolerations": [toleration(POOL_TAINT)],
+        "initContainers": [_weights_ready(engine)],
+        "containers": [_server(engine)],
+        "volumes": [
+            weight_cache.models_volume(),
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
+            {"name": "tmp", "emptyDir": {}},
+        ],
+    }
+
+
+def _weights_ready(engine: Engine) -> Object:
+    """Refuses to start on a node whose weights aren't verified, also when the startup taint was lifted by hand."""
+    ready = f"{weight_cache.revision_folder(engine.revision)}/{weight_cache.READY_FILE}"
+    resources = {"cpu": "1", "memory": "1Gi"}
+    return {
+        "name": "weights-ready",
+        "image": engine.image,
+        "imagePullPolicy": engine.image_pull_policy,
+        "command": ["/usr/bin/env", "python3", "-c", WAIT_FOR_WEIGHTS],
+        "args": [ready, str(WEIGHTS_WAIT_SECONDS)],
+        # Equal and whole, or the pod isn't Guaranteed.
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": _security(),
+        "volumeMounts": [_models_mount()],
+    }
+
+
+def _server(engine: Engine) -> Object:
+    resources = {"cpu": str(CPUS), "memory": MEMORY, GPU: str(engine.gpus)}
+    environment = {
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CACHE_ROOT": "/tmp/vllm",
+        # Longer than Envoy keeps idle upstream connections, or both close at once and requests fail.
+        "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": "120",
+        "HOME": "/tmp",
+    }
+    return {
+        "name": NAME,
+        "image": engine.image,
+        "imagePullPolicy": engine.image_pull_policy,
+        "command": list(PROGRAMS[engine.kind]),
+        "args": engine_flags.serve_arguments(engine.flags),
+        "env": [{"name": key, "value": value} for key, value in environment.items()],
+        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": _security(),
+        # The port opens when the model is loaded and warm, so /health means ready.
+        "startupProbe": _health(period=5, timeout=5, failures=STARTUP_SECONDS // 5),
+        "readinessProbe": _health(period=5, timeout=5, failures=2),
+        # Slow answers under load aren't death: three minutes of silence are.
+        "livenessProbe": _health(period=15, timeout=10, failures=12),
+        "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}},
+        "volumeMounts": [
+            _models_mount(),
+            {"name": "shm", "mountPath": "/dev/shm"},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
+    }
+
+
+def _health(*, period: int, timeout: int, failures: int) -> Object:
+    return {
+        "httpGet": {"path": "/health", "port": "http"},
+        "periodSeconds": period,
+        "timeoutSeconds": timeout,
+        "failureThreshold": failures,
+    }
+
+
+def _security() -> dict[str, Any]:
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def _models_mount() -> dict[str, Any]:
+    return {"name": "models", "mountPath": weight_cache.MODELS_FOLDER, "readOnly": True}
+
+
+def service(namespace: str) -> Object:
+    """Service over the engines; Envoy reads its endpoints and balances by itself."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(NAME, namespace),
+        "spec": {
+            "type": "ClusterIP",
+            "selector": selector(NAME),
+            "ports": [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}],
+        },
+    }
+
+
+def disruption_budget(namespace: str) -> Object:
+    """At most one engine is gone by anyone's will. A sick one may always be evicted."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(NAME, namespace),
+        "spec": {
+            "maxUnavailable": 1,
+            "selector": {"matchLabels": selector(NAME)},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
+    }
+
+
+def network_policy(namespace: str, gateway_namespace: str, metrics_namespace: str) -> Object:
+    """Only Envoy and Prometheus reach an engine; vLLM's own key guards only some of its paths.
+
+    Engines need nothing outside: weights are on the node, so all egress is closed.
+    """
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(NAME, namespace),
+        "spec": {
+            "podSelector": {"matchLabels": selector(NAME)},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [
+                {
+                    "from": [
+                        {
+                            "namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: gateway_namespace}},
+                            "podSelector": {"matchLabels": {NAME_LABEL: "envoy"}},
+                        },
+                        {"namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: metrics_namespace}}},
+                    ],
+                    "ports": [{"port": "http", "protocol": "TCP"}],
+                }
+            ],
+            "egress": [],
+        },
+    }

@@ -1,0 +1,145 @@
+"""The weight cache: a DaemonSet that fills the NVMe of each node and then lets engines in."""
+
+from dataclasses import dataclass
+
+from srvmod.infra.labels import (
+    POOL_LABEL,
+    POOL_TAINT,
+    WEIGHTS_COLD_TAINT,
+    Object,
+    labels,
+    metadata,
+    selector,
+    toleration,
+)
+
+NAME = "weight-cache"
+HOST_FOLDER = "/mnt/k8s-disks/0/models"
+"""On the RAID0 that the node's set-up mounts; shared by all pods of the node, kept over pods' lives."""
+MODELS_FOLDER = "/models"
+READY_FILE = "READY"
+
+SIMULATED_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "simulated", "AWS_SECRET_ACCESS_KEY": "simulated"}
+"""Simulated AWS has no pod identity; it takes any key. Not a secret of anything."""
+
+
+@dataclass(frozen=True)
+class WeightCache:
+    """Where weights come from. `aws_endpoint` only for simulated AWS."""
+
+    namespace: str
+    pool: str
+    image: str
+    image_pull_policy: str
+    bucket: str
+    prefix: str
+    revision: str
+    region: str
+    aws_endpoint: str | None = None
+
+
+def models_volume() -> Object:
+    """The folder of all revisions on the node's NVMe."""
+    return {"name": "models", "hostPath": {"path": HOST_FOLDER, "type": "DirectoryOrCreate"}}
+
+
+def revision_folder(revision: str) -> str:
+    """Where a revision lies in a container."""
+    return f"{MODELS_FOLDER}/{revision}"
+
+
+def service_account(cache: WeightCache) -> Object:
+    """The identity that may read the bucket (by pod identity) and lift the startup taint."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(NAME, cache.namespace),
+        "automountServiceAccountToken": False,
+    }
+
+
+def cluster_role() -> Object:
+    """Read and patch Nodes: taints are part of the Node's spec, which RBAC can't split further."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata(NAME),
+        "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}],
+    }
+
+
+def cluster_role_binding(cache: WeightCache) -> Object:
+    """Gives the role to the cache's service account."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata(NAME),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": cache.namespace}],
+    }
+
+
+def daemon_set(cache: WeightCache) -> Object:
+    """DaemonSet on the pool's nodes, also before anything else may run there.
+
+    No CPU limit, so that the static CPU manager leaves it in the shared pool: the whole machine while it copies and
+    hashes, the few CPUs beside the engines afterwards. The API token is mounted here alone, the account's default
+    is off.
+    """
+    environment = {
+        "BUCKET": cache.bucket,
+        "PREFIX": cache.prefix,
+        "REVISION": cache.revision,
+        "MODELS_DIR": MODELS_FOLDER,
+        "STARTUP_TAINT": WEIGHTS_COLD_TAINT,
+        "AWS_REGION": cache.region,
+    }
+    if cache.aws_endpoint:
+        environment |= {"AWS_ENDPOINT_URL": cache.aws_endpoint, **SIMULATED_CREDENTIALS}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": metadata(NAME, cache.namespace),
+        "spec": {
+            "selector": {"matchLabels": selector(NAME)},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+            "template": {
+                "metadata": {"labels": labels(NAME)},
+                "spec": {
+                    "serviceAccountName": NAME,
+                    "automountServiceAccountToken": True,
+                    "enableServiceLinks": False,
+                    "priorityClassName": "system-node-critical",
+                    "terminationGracePeriodSeconds": 30,
+                    "nodeSelector": {POOL_LABEL: cache.pool},
+                    "tolerations": [toleration(POOL_TAINT), toleration(WEIGHTS_COLD_TAINT)],
+                    "containers": [
+                        {
+                            "name": NAME,
+                            "image": cache.image,
+                            "imagePullPolicy": cache.image_pull_policy,
+                            "env": [
+                                *({"name": key, "value": value} for key, value in environment.items()),
+                                {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                            ],
+                            "resources": {
+                                "requests": {"cpu": "2", "memory": "4Gi"},
+                                "limits": {"memory": "16Gi"},
+                            },
+                            "securityContext": {
+                                "allowPrivilegeEscalation": False,
+                                "readOnlyRootFilesystem": True,
+                                "capabilities": {"drop": ["ALL"]},
+                                "seccompProfile": {"type": "RuntimeDefault"},
+                            },
+                            "volumeMounts": [
+                                {"name": "models", "mountPath": MODELS_FOLDER},
+                                {"name": "tmp", "mountPath": "/tmp"},
+                            ],
+                        }
+                    ],
+                    "volumes": [models_volume(), {"name": "tmp", "emptyDir": {}}],
+                },
+            },
+        },
+    }

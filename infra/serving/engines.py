@@ -1,0 +1,45 @@
+"""The engines."""
+
+from dataclasses import dataclass
+
+import pulumi
+
+from srvmod.infra.platform.objects import declare
+from srvmod.infra.serving.documents import engine as documents
+
+
+@dataclass(frozen=True)
+class EnginesArgs:
+    """The engine; `gateway_namespace` and `metrics_namespace` are where Envoy and Prometheus run."""
+
+    engine: documents.Engine
+    gateway_namespace: str
+    metrics_namespace: str
+
+
+class Engines(pulumi.ComponentResource):
+    """Deployment of engines with Service, disruption budget and network policy.
+
+    Not awaited: the first engine needs a p5 to boot, an image, and weights that somebody has uploaded.
+    """
+
+    def __init__(self, name: str, args: EnginesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("srvmod:serving:Engines", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        namespace = args.engine.namespace
+        guards = [
+            declare(f"{name}-budget", documents.disruption_budget(namespace), child, awaited=False),
+            declare(
+                f"{name}-network",
+                documents.network_policy(namespace, args.gateway_namespace, args.metrics_namespace),
+                child,
+            ),
+            declare(f"{name}-service", documents.service(namespace), child, awaited=False),
+        ]
+        declare(
+            name,
+            documents.deployment(args.engine),
+            pulumi.ResourceOptions(parent=self, depends_on=guards),
+            awaited=False,
+        )
+        self.register_outputs({})

@@ -1,0 +1,117 @@
+"""The serving layer: from settings to weights on nodes, engines and the routes to them."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from srvmod.contract import GPUS_PER_NODE
+from srvmod.infra import identifiers
+from srvmod.infra.aws.layer import Cloud
+from srvmod.infra.platform import namespaces
+from srvmod.infra.platform.layer import STREAM_IDLE, Platform
+from srvmod.infra.serving.documents import engine as engine_documents
+from srvmod.infra.serving.documents import engine_flags, weight_cache
+from srvmod.infra.serving.documents import route as route_documents
+from srvmod.infra.serving.engines import Engines, EnginesArgs
+from srvmod.infra.serving.routes import Routes, RoutesArgs
+from srvmod.infra.serving.weights import WeightCache, WeightCacheArgs
+from srvmod.infra.settings import Settings
+
+METRICS_NAMESPACE = "monitoring"
+
+
+def build(settings: Settings, cloud: Cloud, platform: Platform, keys: pulumi.Output[Mapping[str, str]]) -> None:
+    """Declare everything that serves. `keys` is the secret mapping of clients to API keys."""
+    opts = pulumi.ResourceOptions(provider=cloud.kubernetes, depends_on=list(platform.ready))
+    weights = WeightCache("weight-cache", WeightCacheArgs(_weight_cache(settings, cloud, platform)), opts)
+    engines = Engines(
+        "engines",
+        EnginesArgs(engine_of(settings, platform), namespaces.ENVOY_GATEWAY, METRICS_NAMESPACE),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[weights])),
+    )
+    clients = settings.gateway.api_clients
+    Routes(
+        "routes",
+        RoutesArgs(
+            _route(settings, platform),
+            clients=clients,
+            keys=keys.apply(lambda given: keys_of(clients, given)),
+        ),
+        pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[engines])),
+    )
+
+
+def keys_of(clients: Sequence[str], keys: Mapping[str, str]) -> Mapping[str, str]:
+    """The keys, checked: one for each client, none for anyone else, none shared. Raises ValueError; no key is shown."""
+    fix = "pulumi config set --secret apiKeys '{\"CLIENT\": \"KEY\", ...}'"
+    if set(keys) != set(clients):
+        raise ValueError(
+            f"srvmod:apiKeys has keys for {sorted(keys)}; allowed: exactly gateway.apiClients {sorted(clients)}; "
+            f"fix: {fix}"
+        )
+    short = sorted(client for client, key in keys.items() if len(key) < LEAST_KEY_LENGTH)
+    if short:
+        raise ValueError(
+            f"srvmod:apiKeys: the keys of {short} are short; allowed: at least {LEAST_KEY_LENGTH} characters; fix: {fix}"
+        )
+    if len(set(keys.values())) < len(keys):
+        raise ValueError(f"srvmod:apiKeys: two clients have the same key; allowed: one key per client; fix: {fix}")
+    return dict(keys)
+
+
+LEAST_KEY_LENGTH = 20
+
+
+def _weight_cache(settings: Settings, cloud: Cloud, platform: Platform) -> weight_cache.WeightCache:
+    return weight_cache.WeightCache(
+        namespace=platform.namespace,
+        pool=platform.pool,
+        image=settings.weight_cache_image,
+        image_pull_policy=identifiers.pull_policy(settings),
+        bucket=cloud.bucket,
+        prefix=settings.model.weights_prefix,
+        revision=settings.model.revision,
+        region=settings.aws.region,
+        aws_endpoint=settings.aws.pod_endpoint,
+    )
+
+
+def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine:
+    """The engine as settings and planner describe it; every value is known before anything exists."""
+    sizing, engine, model = settings.sizing, settings.engine, settings.model
+    return engine_documents.Engine(
+        namespace=platform.namespace,
+        pool=platform.pool,
+        kind=engine.kind,
+        image=engine.image,
+        image_pull_policy=identifiers.pull_policy(settings),
+        gpus=int(GPUS_PER_NODE.value) // engine.engines_per_node,
+        replicas=sizing.min_engines,
+        revision=model.revision,
+        flags=engine_flags.EngineFlags(
+            model_path=weight_cache.revision_folder(model.revision),
+            served_name=model.served_name,
+            port=engine_documents.PORT,
+            tensor_parallel_size=engine.tensor_parallel_size,
+            block_size=settings.kv_block_tokens,
+            kv_cache_dtype=model.effective_kv_cache_dtype.vllm_name,
+            max_model_len=model.max_model_len,
+            max_num_seqs=sizing.max_num_seqs,
+            max_num_batched_tokens=engine.max_num_batched_tokens,
+            max_cudagraph_capture_size=sizing.cudagraph_capture_size,
+            gpu_memory_utilization=sizing.plan.layout.gpu_memory_utilization,
+            shutdown_timeout_seconds=engine.shutdown_timeout_seconds,
+            extra=engine.extra_args,
+        ),
+    )
+
+
+def _route(settings: Settings, platform: Platform) -> route_documents.Route:
+    return route_documents.Route(
+        namespace=platform.namespace,
+        gateway=platform.gateway,
+        hostname=settings.gateway.hostname,
+        max_stream=f"{settings.gateway.max_stream_seconds}s",
+        stream_idle=STREAM_IDLE,
+        max_connections=settings.sizing.max_num_seqs * settings.sizing.max_engines,
+    )
