@@ -134,7 +134,7 @@ class EngineMetrics:
         }
         self.gauges = dict.fromkeys(_GAUGES, 0.0)
         self.counters = dict.fromkeys(_COUNTERS, 0.0)
-        self.success = dict.fromkeys(FINISH_REASONS, 0)
+        self.success: dict[str, int] = dict.fromkeys(FINISH_REASONS, 0)
         self.prompt_by_source = dict.fromkeys(_SOURCES, 0)
         self.cached_by_tier = dict.fromkeys(_CACHE_TIERS, 0)
         self.rejections = dict.fromkeys(_REJECTIONS, 0)
