@@ -3,6 +3,6 @@
 Every answer carries ``x-srvmod-simulated: true``; nothing here ever talks to AWS.
 """
 
-from .determinism import install
+from srvmod.local.aws.determinism import install
 
 install()  # here, because moto's services take their clock and ids by name when they are first imported

@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
         MOTO_IAM_LOAD_MANAGED_POLICIES="true",
         MOTO_S3_DEFAULT_KEY_BUFFER_SIZE=str(1 << 30),
     )
-    from .serve import ServeError, serve
+    from srvmod.local.aws.serve import ServeError, serve
 
     try:
         ca = base64.b64encode(args.cluster_ca.read_bytes()).decode() if args.cluster_ca else ""

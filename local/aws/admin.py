@@ -12,10 +12,10 @@ from typing import Any
 
 from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 
-from . import capacity, images
-from .context import Context
-from .wire import AwsError
-from .world import Fault, Price
+from srvmod.local.aws import capacity, images
+from srvmod.local.aws.context import Context
+from srvmod.local.aws.wire import AwsError
+from srvmod.local.aws.world import Fault, Price
 
 PREFIX = "/_srvmod/"
 

@@ -10,9 +10,9 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import determinism
-from .context import Context, Handler
-from .wire import AwsError, page
+from srvmod.local.aws import determinism
+from srvmod.local.aws.context import Context, Handler
+from srvmod.local.aws.wire import AwsError, page
 
 Document = dict[str, Any]
 _FIELDS = {

@@ -9,8 +9,8 @@ from typing import Any
 from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
 
-from .wire import AwsError
-from .world import World
+from srvmod.local.aws.wire import AwsError
+from srvmod.local.aws.world import World
 
 Handler = Callable[["Context", Mapping[str, Any]], Mapping[str, Any]]
 

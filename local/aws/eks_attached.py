@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from . import determinism
-from .context import Context, Handler
-from .eks_state import Document, arn, cluster, item, record_update
-from .wire import AwsError, page
+from srvmod.local.aws import determinism
+from srvmod.local.aws.context import Context, Handler
+from srvmod.local.aws.eks_state import Document, arn, cluster, item, record_update
+from srvmod.local.aws.wire import AwsError, page
 
 ADDONS = {
     "vpc-cni", "coredns", "kube-proxy", "eks-pod-identity-agent", "aws-ebs-csi-driver", "metrics-server",

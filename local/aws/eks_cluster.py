@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, time, timedelta
 from datetime import UTC as ZONE
+from datetime import datetime, time, timedelta
 from typing import Any
 
-from . import determinism, eks_state
-from .context import Context, Handler
-from .eks_state import ClusterState, arn, cluster, clusters, record_update
-from .wire import AwsError, page
+from srvmod.local.aws import determinism, eks_state
+from srvmod.local.aws.context import Context, Handler
+from srvmod.local.aws.eks_state import ClusterState, arn, cluster, clusters, record_update
+from srvmod.local.aws.wire import AwsError, page
 
 _KEPT = (
     "encryptionConfig", "upgradePolicy", "zonalShiftConfig", "remoteNetworkConfig", "computeConfig", "storageConfig",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import determinism
-from .context import Context
-from .wire import AwsError
+from srvmod.local.aws import determinism
+from srvmod.local.aws.context import Context
+from srvmod.local.aws.wire import AwsError
 
 Document = dict[str, Any]
 

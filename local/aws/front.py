@@ -18,10 +18,10 @@ from typing import Any, cast
 from botocore.exceptions import BotoCoreError
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from . import admin, capacity, determinism, eks_attached, eks_cluster, images, pricing, quotas
-from .context import Context, Handler
-from .journal import Journal, Record, keep_environ
-from .wire import (
+from srvmod.local.aws import admin, capacity, determinism, eks_attached, eks_cluster, images, pricing, quotas
+from srvmod.local.aws.context import Context, Handler
+from srvmod.local.aws.journal import Journal, Record, keep_environ
+from srvmod.local.aws.wire import (
     HTTP_NOT_IMPLEMENTED,
     Answer,
     AwsError,
@@ -32,7 +32,7 @@ from .wire import (
     write_error,
     write_result,
 )
-from .world import World
+from srvmod.local.aws.world import World
 
 log = logging.getLogger("srvmod.local.aws")
 
@@ -161,7 +161,7 @@ class Front:
         caught: dict[str, Any] = {}
 
         def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
-            caught.update(status=int(status.split()[0]), headers=dict(headers))
+            caught.update(status=int(status.split(maxsplit=1)[0]), headers=dict(headers))
 
         environ = {
             "wsgi.errors": io.StringIO(), "wsgi.version": (1, 0), "wsgi.multithread": True,

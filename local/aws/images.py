@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from moto.ec2.models.amis import Ami
 from moto.ssm.models import Parameter, ssm_backends
 
-from .context import Context
-from .world import Image, World
+from srvmod.local.aws.context import Context
+from srvmod.local.aws.world import Image, World
 
 OWNER = "602401143452"  # the account that publishes EKS's AMIs in most regions
 RELEASE = "20260714"

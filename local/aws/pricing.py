@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .context import Context, Handler
-from .wire import AwsError, page
-from .world import Price
+from srvmod.local.aws.context import Context, Handler
+from srvmod.local.aws.wire import AwsError, page
+from srvmod.local.aws.world import Price
 
 _PRODUCT = {
     "tenancy": "Shared",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .context import Context, Handler
-from .wire import AwsError, page
-from .world import QUOTAS
+from srvmod.local.aws.context import Context, Handler
+from srvmod.local.aws.wire import AwsError, page
+from srvmod.local.aws.world import QUOTAS
 
 
 def _document(context: Context, service: str, code: str, quota: tuple[str, float, str]) -> dict[str, Any]:

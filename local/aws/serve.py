@@ -9,9 +9,10 @@ from pathlib import Path
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from .front import Front
-from .journal import Journal, JournalError
-from .world import Endpoint, World
+from srvmod.local.aws import instance_types
+from srvmod.local.aws.front import Front
+from srvmod.local.aws.journal import Journal, JournalError
+from srvmod.local.aws.world import Endpoint, World
 
 
 class ServeError(Exception):
@@ -53,6 +54,7 @@ class Server:
 
 
 def serve(
+    *,
     host: str = "127.0.0.1",
     port: int = 0,
     descriptor: int | None = None,
@@ -65,6 +67,7 @@ def serve(
 
     Raises ServeError (journal) and OSError (socket, files).
     """
+    instance_types.trim()
     front = Front(
         World(account=account, endpoint=Endpoint(*endpoint) if endpoint else None),
         Journal(state) if state else None,

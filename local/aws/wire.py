@@ -121,7 +121,7 @@ def _product(agent: str) -> str:
             return word.split("/", 1)[1]
         if name and not name.lower().startswith(("aws-sdk", "boto", "md", "ua", "os", "lang", "api", "m", "cfg")):
             return word
-    return agent.split("/")[0] if agent else ""
+    return agent.split("/", maxsplit=1)[0] if agent else ""
 
 
 def _operation(service: str, environ: dict[str, Any], body: bytes) -> str | None:
