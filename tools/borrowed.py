@@ -7,9 +7,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from srvmod.tools import paths
 from srvmod.tools.errors import ToolError
 from srvmod.tools.gomod import gomod_dir, home_of, version_of
-from srvmod.tools.paths import CHARTS
 
 KARPENTER = "github.com/aws/karpenter-provider-aws"
 ENVOY_GATEWAY = "github.com/envoyproxy/gateway"
@@ -40,11 +40,11 @@ def chart_dir(name: str) -> Path:
 
 
 def _filled(name: str, source: Path, version: str) -> Path:
-    target = CHARTS / f"{name}-{version}"
+    target = paths.CHARTS / f"{name}-{version}"
     if target.is_dir():
         return target
-    CHARTS.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=CHARTS) as scratch:
+    paths.CHARTS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=paths.CHARTS) as scratch:
         copy = Path(scratch) / name
         # Files of the module cache are read-only; the copy gets ordinary modes.
         shutil.copytree(source, copy, copy_function=shutil.copyfile)

@@ -11,12 +11,11 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from pathlib import Path
 
-from srvmod.tools import golang, gomod, probe, stamps
+from srvmod.tools import golang, gomod, paths, probe, stamps
 from srvmod.tools.catalogue import LOCAL_STACK, Tool, select
 from srvmod.tools.compile import Compiler
 from srvmod.tools.errors import ToolError
 from srvmod.tools.locking import only_run, terminated_as_interrupt
-from srvmod.tools.paths import BIN, SCRATCH, TOOLS
 
 Progress = Callable[[str], None]
 AT_ONCE = 2
@@ -45,15 +44,15 @@ def locate(tool: Tool) -> tuple[Path, str] | None:
 def _foreign_path() -> str:
     """PATH without our own bin folder: what lies there counts only with its stamp."""
     entries = os.environ.get("PATH", "").split(os.pathsep)
-    return os.pathsep.join(entry for entry in entries if entry and Path(entry).resolve() != BIN.resolve())
+    return os.pathsep.join(entry for entry in entries if entry and Path(entry).resolve() != paths.BIN.resolve())
 
 
 @lru_cache
 def _fits(tool: Tool, candidate: str, _changed_ns: int) -> bool:
     """Whether the binary on PATH answers with a version that will do; one that can't be run doesn't."""
-    SCRATCH.mkdir(parents=True, exist_ok=True)
+    paths.SCRATCH.mkdir(parents=True, exist_ok=True)
     try:
-        return probe.accepts(tool, probe.version_of(tool, Path(candidate), SCRATCH))
+        return probe.accepts(tool, probe.version_of(tool, Path(candidate), paths.SCRATCH))
     except ToolError:
         return False
 
@@ -79,7 +78,7 @@ def ensure(names: Iterable[str] = LOCAL_STACK, progress: Progress | None = None)
     lost = [name for name, at in found.items() if at is None]
     if lost:
         raise ToolError(
-            f"built, but changed by something else right after: {', '.join(lost)} in {TOOLS}",
+            f"built, but changed by something else right after: {', '.join(lost)} in {paths.TOOLS}",
             "end whatever writes into that folder and run `srvmod tools`",
         )
     return {name: at[0] for name, at in found.items() if at is not None}
@@ -109,16 +108,16 @@ def _check(missing: list[Tool]) -> None:
                 f"install {tool.name} (Debian: apt install {tool.name}) or a C compiler (apt install gcc libc6-dev)",
             )
     try:
-        SCRATCH.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(SCRATCH).free
+        paths.SCRATCH.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(paths.SCRATCH).free
     except OSError as error:
         raise ToolError(
-            f"{TOOLS}: can't be made ({error.strerror})", "set SRVMOD_TOOLS to a writable folder"
+            f"{paths.TOOLS}: can't be made ({error.strerror})", "set SRVMOD_TOOLS to a writable folder"
         ) from error
     need = BYTES_PER_TOOL * len(missing)
     if free < need:
         raise ToolError(
-            f"{TOOLS}: {free / 1e9:.1f} GB free, about {need / 1e9:.1f} GB needed for {len(missing)} tools",
+            f"{paths.TOOLS}: {free / 1e9:.1f} GB free, about {need / 1e9:.1f} GB needed for {len(missing)} tools",
             "free some space, or set SRVMOD_TOOLS to a folder on a larger disk",
         )
 
@@ -137,7 +136,8 @@ def _build(missing: list[Tool], say: Progress) -> None:
     try:
         with terminated_as_interrupt(), ThreadPoolExecutor(AT_ONCE) as pool:
             try:
-                compiler.standard_library(say)
+                if len(lanes) > 1:
+                    compiler.standard_library(say)
                 running = {pool.submit(_lane, compiler, lane, say, failures) for lane in lanes.values()}
                 _await(running)
             except BaseException:
@@ -161,6 +161,11 @@ def _await(running: set[Future[None]]) -> None:
             future.result()
 
 
+def _as_tool_error(label: str, error: OSError) -> ToolError:
+    said = f"{error.strerror or error} ({error.filename})" if error.filename else str(error)
+    return ToolError(f"{label}: {said}", golang.hint(said.lower()))
+
+
 def _lane(compiler: Compiler, tools: list[Tool], say: Progress, failures: list[ToolError]) -> None:
     for tool in tools:
         if compiler.stopped:
@@ -169,7 +174,8 @@ def _lane(compiler: Compiler, tools: list[Tool], say: Progress, failures: list[T
         say(f"{label}: building")
         try:
             compiler.build(tool, lambda seconds, at=label: say(f"{at}: building, {seconds:.0f} s"), SILENCE_S)
-        except ToolError as failure:
+        except (ToolError, OSError) as error:
+            failure = error if isinstance(error, ToolError) else _as_tool_error(label, error)
             if not compiler.stopped:
                 failures.append(failure)
                 say(f"{label}: failed after {time.monotonic() - began:.0f} s")

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from srvmod.tools import gomod
+from srvmod.tools import gomod, paths
 from srvmod.tools.errors import ToolError
-from srvmod.tools.paths import ROOT, TOOLS
 
 # Semantic version with an optional "v"; build metadata ("+k3s1", "+ds1") is no part of what is compared.
 VERSION = r"v?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)"
@@ -67,7 +66,7 @@ class Tool:
     @property
     def folder(self) -> Path:
         """The folder with go.mod, absolute."""
-        return ROOT / self.home
+        return paths.ROOT / self.home
 
     @property
     def version(self) -> str:
@@ -79,7 +78,7 @@ class Tool:
     @property
     def outputs(self) -> tuple[Path, ...]:
         """The binaries once installed."""
-        return tuple(TOOLS / program.output for program in self.programs)
+        return tuple(paths.TOOLS / program.output for program in self.programs)
 
     @property
     def path(self) -> Path:

@@ -45,8 +45,11 @@ def row(tool: Tool) -> Row:
 def table(rows: list[Row]) -> Table:
     """The rows for people."""
     shown = Table(box=None, pad_edge=False)
-    for column in ("tool", "version", "from", "build time", "for"):
-        shown.add_column(column, justify="right" if column == "build time" else "left", overflow="fold")
+    shown.add_column("tool", no_wrap=True)
+    shown.add_column("version", overflow="fold")
+    shown.add_column("from", overflow="fold")
+    shown.add_column("build time", justify="right", no_wrap=True)
+    shown.add_column("for")
     styles = {"built": "green", "path": "green", "missing": "yellow"}
     for line in rows:
         source = f"[{styles[line.source]}]{line.source}[/]" if line.source != "path" else f"[green]{line.path}[/]"

@@ -15,10 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from srvmod.tools import golang, gomod, probe, stamps
+from srvmod.tools import golang, gomod, paths, probe, stamps
 from srvmod.tools.catalogue import Tool
 from srvmod.tools.errors import ToolError
-from srvmod.tools.paths import SCRATCH
 
 GRACE_S = 5.0
 
@@ -36,9 +35,9 @@ class Compiler:
     """Builds tools with one Go; everything half-done lies in a scratch folder of its own."""
 
     def __init__(self, go: str) -> None:
-        SCRATCH.mkdir(parents=True, exist_ok=True)
+        paths.SCRATCH.mkdir(parents=True, exist_ok=True)
         self._go = go
-        self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=SCRATCH))
+        self._scratch = Path(tempfile.mkdtemp(prefix="run-", dir=paths.SCRATCH))
         self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -123,6 +122,8 @@ class Compiler:
                         break
                     watch.tick(time.monotonic() - began)
             finally:
+                # Only after an exception (Ctrl-C in the main thread, a `tick` that raises) does it still run.
+                _end([process])
                 with self._lock:
                     self._running.discard(process)
             log.seek(0)
@@ -139,17 +140,22 @@ class Compiler:
         self._stop.set()
         with self._lock:
             running = list(self._running)
-        for process in running:
-            _signal(process, signal.SIGTERM)
-        deadline = time.monotonic() + GRACE_S
-        while any(process.poll() is None for process in running) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        for process in running:
-            _signal(process, signal.SIGKILL)
+        _end(running)
 
     def clean(self) -> None:
         """Remove this run's scratch folder. Modules' files are read-only, but nothing of theirs is copied here."""
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """Ask those that still run to end, with their children; after GRACE_S they are killed."""
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_S
+    while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for process in processes:
+        _signal(process, signal.SIGKILL)
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:

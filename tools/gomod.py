@@ -8,9 +8,8 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from srvmod.tools import golang
+from srvmod.tools import golang, paths
 from srvmod.tools.errors import ToolError
-from srvmod.tools.paths import MODULES
 
 # Modules that no tool is named after but whose files (CRDs) are used: the folder whose go.mod pins them for us.
 BORROWED = {"sigs.k8s.io/karpenter": "karpenter", "sigs.k8s.io/gateway-api": "envoy-gateway"}
@@ -43,15 +42,17 @@ def _text(go_mod: Path) -> str:
 def home_of(module: str) -> Path:
     """The folder under tools/modules that pins `module`. Raises ToolError when none or several do."""
     if module in BORROWED:
-        return MODULES / BORROWED[module]
+        return paths.MODULES / BORROWED[module]
     tool = rf"^(?:tool\s+|\t){re.escape(module)}(?:/\S+)?$"
-    own = [path.parent for path in sorted(MODULES.glob("*/go.mod")) if re.search(tool, _text(path), re.MULTILINE)]
+    own = [path.parent for path in sorted(paths.MODULES.glob("*/go.mod")) if re.search(tool, _text(path), re.MULTILINE)]
     direct = rf"^(?:require\s+|\t){re.escape(module)}\s+v\S+$"
-    own = own or [path.parent for path in sorted(MODULES.glob("*/go.mod")) if re.search(direct, _text(path), re.M)]
+    own = own or [
+        path.parent for path in sorted(paths.MODULES.glob("*/go.mod")) if re.search(direct, _text(path), re.M)
+    ]
     if len(own) != 1:
         found = ", ".join(path.name for path in own) or "none"
         raise ToolError(
-            f"module {module}: exactly one folder of {MODULES} must build from it; found: {found}",
+            f"module {module}: exactly one folder of {paths.MODULES} must build from it; found: {found}",
             "name a module that a tool is built from, or add it to BORROWED in tools/gomod.py",
         )
     return own[0]

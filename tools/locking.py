@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from srvmod.tools.paths import LOCK, SCRATCH
+from srvmod.tools import paths
 
 POLL_S = 0.5
 
@@ -23,8 +23,8 @@ def only_run(say: Callable[[str], None]) -> Iterator[None]:
 
     The kernel gives the lock back when its holder ends, however it ends.
     """
-    LOCK.parent.mkdir(parents=True, exist_ok=True)
-    with LOCK.open("a+") as file:
+    paths.LOCK.parent.mkdir(parents=True, exist_ok=True)
+    with paths.LOCK.open("a+") as file:
         told = False
         while True:
             try:
@@ -40,7 +40,7 @@ def only_run(say: Callable[[str], None]) -> Iterator[None]:
         file.truncate()
         file.write(f"{os.getpid()}\n")
         file.flush()
-        for left in SCRATCH.glob("run-*"):
+        for left in paths.SCRATCH.glob("run-*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
 

@@ -27,7 +27,7 @@ def version_in(text: str, pattern: str) -> str | None:
 
 
 def build_information(binary: Path) -> str:
-    """The module text that Go wrote into `binary`, one record per line; "" if it isn't a Go binary."""
+    """The module text that Go wrote into `binary`, one record per line; "" if it isn't a whole Go binary."""
     with binary.open("rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return ""
@@ -36,8 +36,11 @@ def build_information(binary: Path) -> str:
             at = data.find(_MAGIC)
             while at >= 0:
                 if at % 16 == 0 and at + _HEADER < len(data) and data[at + 15] & 2:
-                    _, after = _string(data, at + _HEADER)
-                    text, _ = _string(data, after)
+                    try:
+                        _, after = _string(data, at + _HEADER)
+                        text, _ = _string(data, after)
+                    except IndexError:
+                        return ""  # cut off
                     return text[_SENTINEL:-_SENTINEL].decode(errors="replace")
                 at = data.find(_MAGIC, at + 1)
     return ""

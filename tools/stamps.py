@@ -8,9 +8,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
-from srvmod.tools import golang
+from srvmod.tools import golang, paths
 from srvmod.tools.catalogue import Tool, source_digest
-from srvmod.tools.paths import STAMPS
 
 
 def digest(tool: Tool) -> str:
@@ -31,12 +30,12 @@ def _files(tool: Tool) -> dict[str, list[int]]:
 
 
 def _stamp(tool: Tool) -> Path:
-    return STAMPS / f"{tool.name}.json"
+    return paths.STAMPS / f"{tool.name}.json"
 
 
 def write(tool: Tool, seconds: float) -> None:
     """Record that the outputs in place were built from what the catalogue says now."""
-    STAMPS.mkdir(parents=True, exist_ok=True)
+    paths.STAMPS.mkdir(parents=True, exist_ok=True)
     record = {"digest": digest(tool), "version": tool.version, "seconds": round(seconds, 1), "files": _files(tool)}
     temporary = _stamp(tool).with_suffix(".part")
     temporary.write_text(json.dumps(record, indent=2) + "\n")
