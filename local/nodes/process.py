@@ -26,7 +26,7 @@ class Daemon:
     command: Sequence[str]
     run: Path
     log: Path
-    namespace_of: int | None = None  # pid whose mount namespace the process enters
+    enter: Sequence[str] = ()  # a command that prepares something and then becomes `command`, as nsenter does
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -51,13 +51,9 @@ class Daemon:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT:
             self.log.replace(self.log.with_suffix(".log.1"))
-        command = list(self.command)
-        if self.namespace_of is not None:
-            # nsenter replaces itself by the command, so the pid and the command line are the daemon's own
-            command = ["nsenter", f"--mount=/proc/{self.namespace_of}/ns/mnt", "--", *command]
         with self.log.open("ab") as log:
             child = subprocess.Popen(
-                command,
+                [*self.enter, *self.command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -67,7 +63,7 @@ class Daemon:
         partial = self.pid_file.with_suffix(".pid.new")
         partial.write_text(f"{child.pid}\n")
         partial.replace(self.pid_file)
-        # Until nsenter has become the command, pid() would not know it.
+        # Until `enter` has become the command, pid() would not know it.
         deadline = time.monotonic() + 2
         while self.pid() is None and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)

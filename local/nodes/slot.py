@@ -15,6 +15,8 @@ from typing import Any
 from srvmod.local.facts import BRIDGE, BRIDGE_ADDRESS
 from srvmod.local.kube import write_kubeconfig
 from srvmod.local.nodes import cgroups, config, hardware
+from srvmod.local.nodes.images.importer import Importer
+from srvmod.local.nodes.images.pack import Image
 from srvmod.local.nodes.paths import CONTAINERD_SOCKET, KUBELET_ROOT, Slot
 from srvmod.local.nodes.process import Daemon
 from srvmod.local.nodes.toolset import Toolset
@@ -112,7 +114,7 @@ class RealNode:
             command=command,
             run=self.slot.state.run,
             log=self.slot.state.logs / f"{component}.log",
-            namespace_of=self.holder().pid() if inside else None,
+            enter=self._enter() if inside else (),
             env={"PATH": self.tools.search_path},
         )
 
@@ -180,15 +182,22 @@ class RealNode:
                 indent=1,
             ),
         )
-        self.keep()
+        self.restart_dead()
 
-    def keep(self) -> list[str]:
+    def dead(self) -> list[Daemon]:
+        """What should run now and doesn't."""
+        return [daemon for daemon in self.daemons() if daemon.pid() is None]
+
+    def restart_dead(self) -> list[str]:
         """Starts again what should run and doesn't, as systemd does on a node; returns the names of those."""
         if self.holder().pid() is None:
             # Without its namespace nothing of the node can go on: switch it off and on again.
             self._stop_processes()
             self.prepare()
-        return [daemon.name for daemon in self.daemons() if daemon.pid() is None and daemon.start()]
+        dead = self.dead()
+        for daemon in dead:
+            daemon.start()
+        return [daemon.name for daemon in dead]
 
     def occupant(self) -> Occupant | None:
         """The Node object that holds the slot, or None while it is free."""
@@ -212,12 +221,25 @@ class RealNode:
 
     def remove_pods(self) -> None:
         """Ends all pods of the slot's containerd at once. What can't be ended is logged; `_stop_processes` kills it."""
-        holder = self.holder().pid()
-        command = ["nsenter", f"--mount=/proc/{holder}/ns/mnt", "--", str(self.tools.gpu_plugin)]
-        command += ["--remove-pods", str(CONTAINERD_SOCKET), "--timeout", f"{SWEEP_SECONDS}s"]
+        command = [
+            *self._enter(),
+            str(self.tools.gpu_plugin),
+            "--remove-pods",
+            str(CONTAINERD_SOCKET),
+            "--timeout",
+            f"{SWEEP_SECONDS}s",
+        ]
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
         if answer.returncode != 0:
             log.warning("slot %d: %s", self.slot.number, answer.stderr.strip())
+
+    def _enter(self) -> list[str]:
+        """The command that runs another one in the node's mount namespace."""
+        return ["nsenter", f"--mount=/proc/{self.holder().pid()}/ns/mnt", "--"]
+
+    def import_images(self, images: Sequence[Image]) -> list[str]:
+        """Brings the images into the slot's containerd; returns the names of those that weren't there."""
+        return Importer([*self._enter(), str(self.tools.ctr)], self.slot.containerd).bring(images)
 
     def _stop_processes(self) -> None:
         occupant = self.occupant()

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from srvmod.tools import ensure
+from srvmod.tools import ToolError, find
 
 NAMES = ("containerd", "containerd-shim-runc-v2", "ctr", "kubelet", "runc", "cni", "pretend-gpu-plugin")
 
@@ -25,8 +25,13 @@ class Toolset:
 
     @classmethod
     def find(cls) -> Toolset:
-        """The pinned programs; what isn't there yet is built. Raises what `srvmod.tools.ensure` raises."""
-        found = ensure(list(NAMES))
+        """The pinned programs. Raises ToolError that names the first one that isn't there."""
+        found: dict[str, Path] = {}
+        for name in NAMES:
+            path = find(name)
+            if path is None:
+                raise ToolError(f"{name}: not on PATH and not built yet", f"run `srvmod tools {name}`")
+            found[name] = path
         return cls(
             containerd=found["containerd"],
             shim=found["containerd-shim-runc-v2"],

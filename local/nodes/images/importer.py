@@ -19,11 +19,13 @@ class ImportingError(Exception):
 
 
 class Importer:
-    """`store` is containerd's folder: beside it is kept what was imported, for as long as the store lives."""
+    """`ctr` is the command that runs ctr on the node; `store` is containerd's folder.
 
-    def __init__(self, ctr: Path, namespace_of: int, store: Path) -> None:
-        self._command = ["nsenter", f"--mount=/proc/{namespace_of}/ns/mnt", "--", str(ctr)]
-        self._command += ["--address", str(CONTAINERD_SOCKET), "--namespace", "k8s.io", "images"]
+    What was imported is kept beside the store, for as long as the store lives.
+    """
+
+    def __init__(self, ctr: Sequence[str], store: Path) -> None:
+        self._command = [*ctr, "--address", str(CONTAINERD_SOCKET), "--namespace", "k8s.io", "images"]
         self._record = store.parent / "images.json"
 
     def bring(self, images: Sequence[Image]) -> list[str]:

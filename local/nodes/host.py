@@ -1,0 +1,170 @@
+"""Whether this machine can hold the nodes; asked before anything starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from srvmod.local.nodes import cgroups
+from srvmod.tools import find
+
+NEEDED_BYTES = 6 * 1000**3
+"""Images packed (0.3 GB), imported and unpacked on two nodes (2 GB), logs and weights, with room to spare."""
+PROGRAMS = {
+    "ip": ("the stack's bridge and addresses", "iproute2"),
+    "unshare": ("the stack's own namespaces", "util-linux"),
+    "nsenter": ("entering a node's namespace", "util-linux"),
+    "mount": ("volumes of pods", "mount"),
+    "ldd": ("packing programs with their libraries into images", "libc-bin"),
+}
+"""Program -> (what it is needed for, Debian's package)."""
+NAMESPACES = ("net", "mnt", "pid", "ipc", "uts", "cgroup")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something the machine lacks: what, why it is needed, and how to mend it."""
+
+    what: str
+    why: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.what} (needed for {self.why}): {self.fix}"
+
+
+def check(state_root: Path) -> list[Problem]:
+    """All problems at once. What needs root is only asked when we are root."""
+    if not sys.platform.startswith("linux"):
+        return [Problem(f"the system is {sys.platform}", "containers and namespaces", "run it on Linux, or in a VM")]
+    found = [*_programs(), *_kernel(), *_cgroups(), *_disk(state_root)]
+    if os.geteuid() != 0:
+        found.insert(
+            0, Problem("not root", "mounts, network and cgroups of the nodes", "run the same command with sudo -E")
+        )
+        return found
+    return found + (_trials(state_root) if not found else [])
+
+
+def _programs() -> list[Problem]:
+    found = [
+        Problem(f"`{name}` isn't on PATH", why, f"install it (Debian: apt install {package})")
+        for name, (why, package) in PROGRAMS.items()
+        if shutil.which(name) is None
+    ]
+    if find("runc") is None and shutil.which("cc") is None and shutil.which("gcc") is None:
+        fix = "install runc (Debian: apt install runc), or a C compiler so that it can be built (apt install gcc libc6-dev)"
+        found.append(Problem("neither runc nor a C compiler is there", "containers", fix))
+    return found
+
+
+def _kernel() -> list[Problem]:
+    found = []
+    for name in NAMESPACES:
+        if not Path(f"/proc/self/ns/{name}").exists():
+            found.append(
+                Problem(
+                    f"the kernel has no {name} namespaces", "keeping the stack apart", "use a distribution's kernel"
+                )
+            )
+    if not _has_filesystem("overlay"):
+        found.append(Problem("the kernel has no overlay file system", "images of containers", "modprobe overlay"))
+    for path in (Path("/sys/devices/system/node"), Path("/sys/devices/system/cpu")):
+        if not path.is_dir():
+            found.append(
+                Problem(
+                    f"{path} isn't there", "pretending two NUMA nodes", "use a kernel with CONFIG_NUMA and mount /sys"
+                )
+            )
+    return found
+
+
+def _has_filesystem(name: str) -> bool:
+    known = {line.split()[-1] for line in Path("/proc/filesystems").read_text().splitlines()}
+    # a module that is not loaded yet is loaded by the mount itself
+    return name in known or bool(list(Path("/lib/modules", os.uname().release).glob(f"**/{name}.ko*")))
+
+
+def _cgroups() -> list[Problem]:
+    if not cgroups.MOUNT.is_dir() or not any(cgroups.MOUNT.iterdir()):
+        return [Problem(f"{cgroups.MOUNT} isn't mounted", "the pods' limits", "mount cgroup2, or boot with systemd")]
+    missing = cgroups.missing_controllers()
+    if not missing:
+        return []
+    names = ", ".join(sorted(missing))
+    fix = "boot without cgroup_disable and, in a container, with the machine's cgroups delegated"
+    return [Problem(f"cgroup controllers missing: {names} (version {cgroups.version()})", "the pods' limits", fix)]
+
+
+def _disk(state_root: Path) -> list[Problem]:
+    place = state_root
+    while not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        return [Problem(f"{place} can't be written to", "the state folder", "choose another: SRVMOD_STATE=/path")]
+    free = shutil.disk_usage(place).free
+    if free >= NEEDED_BYTES:
+        return []
+    what = f"{place} has {free / 1000**3:.1f} GB free, {NEEDED_BYTES / 1000**3:.0f} GB are needed"
+    return [Problem(what, "images, logs and weights", "free some, or choose another place: SRVMOD_STATE=/path")]
+
+
+def _trials(state_root: Path) -> list[Problem]:
+    """Does for a moment what the stack does, and says what is refused."""
+    place = state_root if state_root.is_dir() else Path(os.environ.get("TMPDIR", "/tmp"))
+    trials: list[tuple[Callable[[], str], str, str]] = [
+        (
+            lambda: _unshare("true", place),
+            "own network, mount and pid namespaces",
+            "in a container, run it privileged; else allow namespaces (user.max_net_namespaces, user.max_mnt_namespaces)",
+        ),
+        (
+            lambda: _unshare("ip link add probe0 type bridge && ip link add probe1 type veth peer name probe2", place),
+            "bridge and veth interfaces, the pods' network",
+            "modprobe bridge veth",
+        ),
+        (
+            lambda: _unshare(
+                "mkdir -p probe/lower probe/upper probe/work probe/merged && "
+                "mount -t overlay probe -o lowerdir=probe/lower,upperdir=probe/upper,workdir=probe/work probe/merged",
+                place,
+            ),
+            f"an overlay on the state folder's file system ({place})",
+            "put the state folder on ext4 or xfs: SRVMOD_STATE=/path",
+        ),
+        (_make_cgroup, "a cgroup of the stack's own", "in a container, mount the machine's cgroups writable"),
+    ]
+    found = []
+    for trial, what, fix in trials:
+        said = trial()
+        if said:
+            found.append(Problem(f"{what} can't be had: {said}", "the nodes", fix))
+    return found
+
+
+def _unshare(script: str, place: Path) -> str:
+    """Runs the script in namespaces that end with it, in an empty folder of `place`; returns what went wrong."""
+    scratch = place / f".probe-{os.getpid()}"
+    scratch.mkdir()
+    try:
+        command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
+        answer = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+        return "" if answer.returncode == 0 else (answer.stderr.strip() or f"exit status {answer.returncode}")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _make_cgroup() -> str:
+    name = f"/srvmod-probe-{os.getpid()}"
+    try:
+        cgroups.create(name)
+    except OSError as error:
+        return f"{error.filename or ''}: {error.strerror}"
+    finally:
+        cgroups.remove(name)
+    return ""

@@ -1,0 +1,121 @@
+"""The weight cache on nodes that kwok pretends: the real agent, as a process with a folder of its own.
+
+So the startup taint is lifted on a pretended node as on a real one: after the weights were fetched and verified.
+Its settings are those of the DaemonSet's pod; it finds its models folder and its service account where the pod
+would have them.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from srvmod.local.nodes.api import Api, ApiError
+from srvmod.local.nodes.process import Daemon
+from srvmod.local.paths import REPO, State
+
+log = logging.getLogger(__name__)
+
+NAMESPACE = "serving"
+NAME = "weight-cache"
+DEFAULT_TAINT = "srvmod.dev/weights-cold"
+TOKEN_SECONDS = 24 * 3600
+AT_ONCE = 2  # agents that fetch at the same time; each pretended node has a network of its own, this machine one
+
+
+class PretendedNodes:
+    """Runs an agent for every pretended node that still has its startup taint."""
+
+    def __init__(self, api: Api, state: State, authority: Path) -> None:
+        self.api, self.state, self.authority = api, state, authority
+        self._names: set[str] = set()
+        folder = self._root
+        if folder.exists():
+            self._names = {path.name for path in folder.iterdir()}
+
+    @property
+    def _root(self) -> Path:
+        return self.state.live / "nodes" / "pretended"
+
+    def agent(self, node: str) -> Daemon:
+        return Daemon(
+            name=f"{NAME}-{node}",
+            command=[sys.executable, "-m", "weight_cache"],
+            run=self.state.run,
+            log=self.state.logs / f"{NAME}-{node}.log",
+            enter=[sys.executable, "-m", "srvmod.local.nodes.agent_mounts", str(self._root / node)],
+        )
+
+    def reconcile(self, nodes: Sequence[Mapping[str, Any]]) -> None:
+        """Starts agents that are needed and stops those whose node is warm or gone. Errors are logged and retried."""
+        cold = [node["metadata"]["name"] for node in nodes if _is_cold(node)]
+        existing = {node["metadata"]["name"] for node in nodes}
+        for name in self._names - set(cold):
+            self.agent(name).stop()
+            if name not in existing:
+                shutil.rmtree(self._root / name, ignore_errors=True)
+                self._names.discard(name)
+        running = [name for name in cold if name in self._names and self.agent(name).pid() is not None]
+        for name in cold:
+            if name in running or len(running) >= AT_ONCE:
+                continue
+            try:
+                if self._start(name):
+                    running.append(name)
+            except (ApiError, OSError) as error:
+                log.warning("weight cache of %s: %s", name, error)
+                return
+
+    def _start(self, node: str) -> bool:
+        """Starts the agent; False while the DaemonSet isn't there."""
+        daemon_set = self.api.get_or_none(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}")
+        if daemon_set is None:
+            return False
+        pod = daemon_set["spec"]["template"]["spec"]
+        folder = self._root / node
+        account = folder / "serviceaccount"
+        for path in (folder / "models", account):
+            path.mkdir(parents=True, exist_ok=True)
+        name = pod.get("serviceAccountName", "default")
+        answer = self.api.post(
+            f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{name}/token",
+            {"spec": {"expirationSeconds": TOKEN_SECONDS}},
+        )
+        token = account / "token"
+        token.touch(mode=0o600)
+        token.write_text(answer["status"]["token"])
+        (account / "namespace").write_text(NAMESPACE)
+        shutil.copyfile(self.authority, account / "ca.crt")
+        env = {**environment(pod, node), **_api_address(self.api.server), "PYTHONPATH": str(REPO / "images" / NAME)}
+        replace(self.agent(node), env=env).start()
+        self._names.add(node)
+        log.info("Node %s: weight cache started", node)
+        return True
+
+
+def environment(pod: Mapping[str, Any], node: str) -> dict[str, str]:
+    """The environment of the pod's first container on `node`."""
+    found: dict[str, str] = {}
+    for entry in pod["containers"][0].get("env") or []:
+        if "value" in entry:
+            found[entry["name"]] = entry["value"]
+        elif entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath") == "spec.nodeName":
+            found[entry["name"]] = node
+        else:
+            log.warning("weight cache: %s comes from %s, which a pretended node can't give", entry["name"], entry)
+    return found
+
+
+def _api_address(server: str) -> dict[str, str]:
+    host, _, port = server.removeprefix("https://").partition(":")
+    return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port or "443"}
+
+
+def _is_cold(node: Mapping[str, Any]) -> bool:
+    taints = node["spec"].get("taints") or []
+    return "deletionTimestamp" not in node["metadata"] and any(taint["key"] == DEFAULT_TAINT for taint in taints)
