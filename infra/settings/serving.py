@@ -83,6 +83,8 @@ class PoolSettings(Section):
     """How nodes may be bought."""
     max_nodes: Annotated[int, *count(1, 1_000)] | None = None
     """Most nodes; from the plan when left out."""
+    empty_node_seconds: Annotated[int, *count(10, 86_400)] = 1_800
+    """How long a node stays when it holds nothing: a p5 that is wanted again may not be had again."""
 
 
 class ModelSettings(Section):

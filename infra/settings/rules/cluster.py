@@ -1,5 +1,6 @@
 """Rules about the account and the cluster."""
 
+import re
 from collections.abc import Iterator
 
 from srvmod.contract import P5_48XLARGE
@@ -10,6 +11,9 @@ WIDEST_PREFIX = 8
 SIMULATED_ACCOUNT = "123456789012"
 """The account that simulated AWS answers for; no company's."""
 PRODUCTION = "prod"
+LONGEST_CLUSTER_NAME = 39
+"""EventBridge rules have at most 64 characters, of which ours take up to 25; buckets 63, of which 21."""
+CLUSTER_NAME = rf"[a-z](?:[a-z0-9-]{{0,{LONGEST_CLUSTER_NAME - 2}}}[a-z0-9])?"
 
 
 def partition_of_region(s: Settings) -> Iterator[Finding]:
@@ -41,6 +45,18 @@ def pods_reach_real_aws(s: Settings) -> Iterator[Finding]:
             ("aws", "podEndpoint"),
             "is missing: pods of a simulated stack would ask real AWS for weights",
             "the address of simulated AWS as pods see it, such as http://10.88.0.1:5000",
+        )
+
+
+def names_fit(s: Settings) -> Iterator[Finding]:
+    """Roles, rules and the bucket are named after the cluster; a bucket's name takes the fewest characters."""
+    if not re.fullmatch(CLUSTER_NAME, s.cluster_name):
+        yield Finding(
+            ("cluster", "name"),
+            "names of roles and of the weights bucket start with it",
+            f"a lower-case letter, then at most {LONGEST_CLUSTER_NAME - 1} lower-case letters, digits or '-'; "
+            "no '-' at the end",
+            s.cluster_name,
         )
 
 
@@ -119,6 +135,7 @@ def production_is_real(s: Settings) -> Iterator[Finding]:
 RULES: tuple[Rule, ...] = (
     partition_of_region,
     account_of_its_own,
+    names_fit,
     pods_reach_real_aws,
     public_endpoint_is_narrow,
     somebody_can_enter,
