@@ -173,7 +173,7 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def write_tiny_weights(folder: Path, *, revision: str = REVISION, seed: int = 1, shards: int = 2) -> dict[str, Any]:
+def write_tiny_weights(folder: Path, revision: str = REVISION, *, seed: int = 1, shards: int = 2) -> dict[str, Any]:
     """Write the files into `folder` (made when missing) and return their manifest, which is written, too.
 
     The same arguments give the same bytes on every machine. The manifest has the weight cache's form: schema,

@@ -36,7 +36,7 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     run.add_argument("--bucket", default=env.get("BUCKET"), help="env BUCKET")
     run.add_argument("--prefix", default=env.get("PREFIX", ""), help="env PREFIX")
     run.add_argument("--revision", default=env.get("REVISION"), help="env REVISION")
-    run.add_argument("--cache-dir", type=Path, default=Path(env.get("CACHE_DIR", "/models")), help="env CACHE_DIR")
+    run.add_argument("--models-dir", type=Path, default=Path(env.get("MODELS_DIR", "/models")), help="env MODELS_DIR")
     run.add_argument("--node-name", default=env.get("NODE_NAME"), help="env NODE_NAME")
     run.add_argument("--taint", default=env.get("STARTUP_TAINT", DEFAULT_TAINT), help="env STARTUP_TAINT")
     run.add_argument("--no-taint", action="store_true", help="leave nodes alone")
@@ -77,7 +77,7 @@ def _run(args: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: stop.set())
     state = status.Status(args.revision, Progress())
     cache = Cache(
-        Layout(args.cache_dir, args.revision), parallel=args.parallel, part_bytes=args.part_mib * 2**20, stop=stop
+        Layout(args.models_dir, args.revision), parallel=args.parallel, part_bytes=args.part_mib * 2**20, stop=stop
     )
     open_node: Callable[[], bool] | None = None
     if not args.no_taint:
@@ -96,7 +96,7 @@ def _run(args: argparse.Namespace) -> int:
     server = status.serve(state, args.host, args.port)
     _log.info(
         "cache %s, revision %s, from s3://%s/%s, status on port %d",
-        args.cache_dir,
+        args.models_dir,
         args.revision,
         args.bucket,
         args.prefix,
@@ -113,8 +113,10 @@ def _run(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit codes: 0 done or stopped, 1 can't start (message on stderr), 2 command line."""
+    words = list(sys.argv[1:] if argv is None else argv)
     parser = _parser(os.environ)
-    args = parser.parse_args(argv)
+    # A pod that sets everything by environment needs no words at all.
+    args = parser.parse_args(words or ["run"])
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S", stream=sys.stderr
     )
