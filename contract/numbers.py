@@ -89,8 +89,7 @@ GPUS_PER_NODE: Final = Number(
     id="gpus-per-node",
     clause=Clause.MC_HW_01,
     section="1. Hardware Topology & Tensor Parallelism [MC-HW-01]",
-    quote="AWS EC2 `p5.48xlarge` hosting 8 NVIDIA H100 80GB SXM5 GPUs connected via 900 GB/s bidirectional "
-    "NVLink.",
+    quote="AWS EC2 `p5.48xlarge` hosting 8 NVIDIA H100 80GB SXM5 GPUs connected via 900 GB/s bidirectional NVLink.",
     value=8,
     unit=Unit.GPUS,
     verdict=Verdict.TRUE,
@@ -100,13 +99,11 @@ NVLINK_GB_PER_SECOND: Final = Number(
     id="nvlink",
     clause=Clause.MC_HW_01,
     section="1. Hardware Topology & Tensor Parallelism [MC-HW-01]",
-    quote="AWS EC2 `p5.48xlarge` hosting 8 NVIDIA H100 80GB SXM5 GPUs connected via 900 GB/s bidirectional "
-    "NVLink.",
+    quote="AWS EC2 `p5.48xlarge` hosting 8 NVIDIA H100 80GB SXM5 GPUs connected via 900 GB/s bidirectional NVLink.",
     value=900,
     unit=Unit.GIGABYTES_PER_SECOND,
     verdict=Verdict.TRUE,
-    why="both directions together: 450 GB/s each way; a large all-reduce over 4 GPUs was measured at 237 "
-    "GB/s",
+    why="both directions together: 450 GB/s each way; a large all-reduce over 4 GPUs was measured at 237 GB/s",
 )
 TENSOR_PARALLEL_SIZE: Final = Number(
     id="tensor-parallel-size",
@@ -204,8 +201,7 @@ CONCURRENT_CONTEXTS: Final = Number(
     value=1_200,
     unit=Unit.CONTEXTS,
     verdict=Verdict.CONDITIONAL,
-    why="false per engine (342 in bf16, 685 in FP8) and per node in bf16 (684); true per node with FP8 KV "
-    "(1,370)",
+    why="false per engine (342 in bf16, 685 in FP8) and per node in bf16 (684); true per node with FP8 KV (1,370)",
 )
 CONTEXT_TOKENS: Final = Number(
     id="context-tokens",
@@ -305,8 +301,7 @@ INCIDENT_TTFT_MS: Final = Number(
     value=6_000,
     unit=Unit.MILLISECONDS,
     verdict=Verdict.UNKNOWN,
-    why="the post-mortem of INC-5202 isn't at hand; static batching does stall a request until the batch "
-    "ends",
+    why="the post-mortem of INC-5202 isn't at hand; static batching does stall a request until the batch ends",
 )
 
 # Criteria and comparison ----------------------------------------------------------------------------------

@@ -26,8 +26,7 @@ STATEMENTS: Final[tuple[Claim, ...]] = (
         id="static-batching-forbidden",
         clause=Clause.INV_SRVMOD_01,
         section="Invariants and Contracts",
-        quote="Static or naive request-level batching is strictly forbidden for interactive streaming "
-        "workloads.",
+        quote="Static or naive request-level batching is strictly forbidden for interactive streaming workloads.",
         verdict=Verdict.TRUE,
         why="a rule; vLLM batches per iteration unless its sequence limit, scheduler or prefill is changed",
     ),
@@ -35,8 +34,7 @@ STATEMENTS: Final[tuple[Claim, ...]] = (
         id="tgi-static",
         clause=Clause.COMPARISON,
         section="Comparison",
-        quote="| Option A: HuggingFace TGI Default | Static request batching | Pre-allocated static "
-        "buffers |",
+        quote="| Option A: HuggingFace TGI Default | Static request batching | Pre-allocated static buffers |",
         verdict=Verdict.FALSE,
         why="today's TGI batches continuously and pages its KV cache; it was static in no release that is "
         "still supported",
@@ -79,8 +77,7 @@ STATEMENTS: Final[tuple[Claim, ...]] = (
         id="tcp-nodelay",
         clause=Clause.MC_SE_01,
         section="4. Streaming Inference Endpoint Contract [MC-SE-01]",
-        quote="Proxy sidecars flush individual tokens immediately without TCP Nagle buffering "
-        "(`TCP_NODELAY = true`).",
+        quote="Proxy sidecars flush individual tokens immediately without TCP Nagle buffering (`TCP_NODELAY = true`).",
         verdict=Verdict.CONDITIONAL,
         why="Envoy and uvicorn set TCP_NODELAY and don't buffer by themselves; compression, external "
         "processing, or another proxy on the way can hold tokens back",
@@ -124,8 +121,7 @@ STATEMENTS: Final[tuple[Claim, ...]] = (
         id="nvlink-errors",
         clause=Clause.G_1,
         section="Explicit Unknowns",
-        quote="NVLink cross-GPU interconnect error rates under sustained 24/7 FP8 matrix multiplication load "
-        "(G-1).",
+        quote="NVLink cross-GPU interconnect error rates under sustained 24/7 FP8 matrix multiplication load (G-1).",
         verdict=Verdict.UNKNOWN,
         why="settled by the replay, recovery and CRC counters that dcgm-exporter reads on the fleet",
     ),

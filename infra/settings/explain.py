@@ -29,7 +29,8 @@ def problems_of(
             allowed = str(item.get("ctx", {}).get("allowed", ""))
             found.append(places.problem(where, value, "isn't allowed", allowed))
         else:
-            found.append(places.problem(where, value, "isn't allowed", _words(kind, inner)))
+            words = "a mapping from text to text" if item["type"] == "dict_type" else _words(kind, inner)
+            found.append(places.problem(where, value, "isn't allowed", words))
     return found
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,7 +50,7 @@ def _section(name: str, field: FieldInfo, raw: Mapping[str, Any], places: Places
         return field.get_default(call_default_factory=True), []
     kind = field.annotation
     if not (isinstance(kind, type) and issubclass(kind, Section)):
-        one = _single(name, field)
+        one = _single(Settings, name)
         value, problems = _validate(one, {name: raw[name]}, (), places, raw)
         return (HOLE if problems else getattr(value, name)), problems
     # An absent section is an empty one: each of its keys that has no default is then reported by its own name.
@@ -75,7 +76,7 @@ def _with_holes(kind: type[Section], value: object) -> object:
         alias = field.alias or name
         if alias in given:
             try:
-                one = _single(name, field).model_validate_json(json.dumps({alias: given[alias]}))
+                one = _single(kind, name).model_validate_json(json.dumps({alias: given[alias]}))
                 fields[name] = getattr(one, name)
             except ValidationError:
                 fields[name] = HOLE
@@ -84,8 +85,10 @@ def _with_holes(kind: type[Section], value: object) -> object:
     return kind.model_construct(**fields)
 
 
-def _single(name: str, field: FieldInfo) -> type[Section]:
+@cache
+def _single(kind: type[Section], name: str) -> type[Section]:
     """A section with one field of another."""
+    field = kind.model_fields[name]
     return create_model(name, __base__=Section, **{name: (field.rebuild_annotation(), field)})
 
 

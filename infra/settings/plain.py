@@ -18,25 +18,35 @@ class _Plain:
         self.places = places
         self.problems: list[Problem] = []
         self.values = 0
+        self.above: set[int] = set()
+        """Mappings and lists that the walk is inside of."""
 
     def value(self, value: object, path: SettingPath) -> Any:  # noqa: PLR0911  (one line per kind of value)
         self.values += 1
+        if id(value) in self.above:
+            return self._report(path, "(an alias)", "refers to itself", "plain settings")
         if len(path) > DEEPEST or self.values > MOST_VALUES:
             if self.values <= MOST_VALUES + 1:
                 self._report(path, "(too much)", "is nested too deep or holds too many values", "plain settings")
             return None
-        if isinstance(value, Mapping):
-            return self._mapping(cast("Mapping[object, object]", value), path)
         if isinstance(value, str):
             return value.encode("utf-8", "replace").decode()
         if value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, int):
             return self._whole(value, path)
-        if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-            items = cast("Sequence[object]", value)
-            return [self.value(item, (*path, index)) for index, item in enumerate(items)]
-        return self._other(value, path)
+        if isinstance(value, bytes | bytearray) or not isinstance(value, Mapping | Sequence):
+            return self._other(value, path)
+        self.above.add(id(cast("object", value)))
+        try:
+            return self._inside(cast("Mapping[object, object] | Sequence[object]", value), path)
+        finally:
+            self.above.discard(id(cast("object", value)))
+
+    def _inside(self, value: Mapping[object, object] | Sequence[object], path: SettingPath) -> Any:
+        if isinstance(value, Mapping):
+            return self._mapping(value, path)
+        return [self.value(item, (*path, index)) for index, item in enumerate(value)]
 
     def _whole(self, value: int, path: SettingPath) -> Any:
         if abs(value) <= LARGEST:

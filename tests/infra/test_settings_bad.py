@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from srvmod.infra.settings import SettingsError, load_stack_file
-from tests.infra.bad_configs.base import changed, write
-from tests.infra.bad_configs.cases import CASES, Case
+from tests.infra.bad_configs.base import Case, changed, write
+from tests.infra.bad_configs.cases import CASES
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -1,6 +1,7 @@
-"""A good configuration, and how cases change it."""
+"""A good configuration, what a bad case is, and how cases change the good one."""
 
 import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,23 @@ GOOD: dict[str, Any] = {
     "engine": {"image": "docker.io/vllm/vllm-openai:v0.33.0"},
     "gateway": {"tlsSecret": "inference-tls", "hostname": "inference.example.com"},
 }
+
+
+@dataclass(frozen=True)
+class Case:
+    """A bad configuration and what its one problem must say.
+
+    `value` and `allowed` are parts of the problem's text; `line` is a part of the line that the problem must point
+    to, the text after the key's last dot when left out.
+    """
+
+    name: str
+    changes: dict[str, Any] = field(hash=False)
+    key: str
+    value: str
+    allowed: str
+    line: str | None = None
+    stack: str = "case"
 
 
 class _Plain(yaml.SafeDumper):

@@ -1,0 +1,85 @@
+"""Memory: arithmetic that was done by hand, and its directions."""
+
+import dataclasses
+
+import pytest
+
+from srvmod.capacity import (
+    CapacityError,
+    Layout,
+    fragmentation,
+    kv_bytes_per_token,
+    kv_bytes_per_token_per_gpu,
+    kv_room,
+    weight_bytes_per_gpu,
+)
+from srvmod.contract import (
+    CONTEXT_TOKENS,
+    FRAGMENTATION_PERCENT,
+    GB,
+    GIB,
+    H200,
+    KV_CACHE_GB_PER_GPU,
+    LLAMA_3_70B,
+    P5_48XLARGE,
+    WEIGHTS_GB_PER_GPU,
+    KvCacheDtype,
+)
+
+BF16 = Layout(kv_cache_dtype=KvCacheDtype.BF16)
+FP8 = Layout()
+
+
+def test_weights_per_gpu() -> None:
+    weights = weight_bytes_per_gpu(LLAMA_3_70B, FP8)
+    assert weights == pytest.approx(18.16 * GB, rel=1e-3)
+    assert weights == pytest.approx(16.92 * GIB, rel=1e-3)
+    assert weights > WEIGHTS_GB_PER_GPU.value * GB  # the specification is 4 % low
+
+
+def test_bf16_weights_are_the_35_gb_of_the_diagram() -> None:
+    weights = weight_bytes_per_gpu(LLAMA_3_70B, dataclasses.replace(FP8, weight_bytes_per_element=2))
+    assert weights == pytest.approx(35.3 * GB, rel=1e-2)
+
+
+@pytest.mark.parametrize(("dtype", "total", "per_gpu"), [("bf16", 327_680, 81_920), ("fp8", 163_840, 40_960)])
+def test_kv_cache_per_token(dtype: str, total: int, per_gpu: int) -> None:
+    layout = Layout(kv_cache_dtype=KvCacheDtype(dtype))
+    assert kv_bytes_per_token(LLAMA_3_70B, layout.kv_cache_dtype) == total
+    assert kv_bytes_per_token_per_gpu(LLAMA_3_70B, layout) == per_gpu
+
+
+@pytest.mark.parametrize(("layout", "contexts"), [(BF16, 342), (FP8, 685)])
+def test_contexts_of_the_specification_per_engine(layout: Layout, contexts: int) -> None:
+    """1,200 contexts of 2,048 tokens in 57.5 GB: true only per node, and only in FP8."""
+    tokens = KV_CACHE_GB_PER_GPU.value * GB / kv_bytes_per_token_per_gpu(LLAMA_3_70B, layout)
+    assert int(tokens // CONTEXT_TOKENS.value) == contexts
+
+
+@pytest.mark.parametrize(("layout", "tokens"), [(BF16, 699_000), (FP8, 1_400_000)])
+def test_room_as_vllm_allots_it(layout: Layout, tokens: int) -> None:
+    room = kv_room(LLAMA_3_70B, layout)
+    assert room.tokens == pytest.approx(tokens, rel=0.015)
+    assert room.tokens == room.blocks * 16
+    assert room.contexts(2_048) == room.blocks // 128
+
+
+def test_a_context_takes_whole_blocks() -> None:
+    room = kv_room(LLAMA_3_70B, FP8)
+    assert room.contexts(1) == room.contexts(16) == room.blocks
+    assert room.contexts(17) == room.blocks // 2
+
+
+def test_more_memory_holds_more() -> None:
+    bigger = Layout(instance=dataclasses.replace(P5_48XLARGE, gpu=H200))
+    assert kv_room(LLAMA_3_70B, bigger).tokens == pytest.approx(2_850_000, rel=2e-2)
+
+
+def test_fragmentation() -> None:
+    assert fragmentation(2_048, 16) == pytest.approx(0.0037, rel=2e-2)
+    assert fragmentation(198, 16) * 100 < FRAGMENTATION_PERCENT.value < fragmentation(197, 16) * 100 + 0.01
+
+
+def test_weights_that_leave_no_room() -> None:
+    with pytest.raises(CapacityError, match="no room for KV cache"):
+        kv_room(LLAMA_3_70B, Layout(tensor_parallel_size=1, overhead_gib=10))

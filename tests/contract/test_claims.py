@@ -1,0 +1,113 @@
+"""The contract against the specification's own text, and facts against their sources."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from srvmod.contract import (
+    CLAIMS,
+    ENGINES_PER_NODE,
+    GPUS_PER_NODE,
+    ITL_P95_MS,
+    LLAMA_3_70B,
+    NUMBERS,
+    NVLINK_GB_PER_SECOND,
+    OUTPUT_TOKENS_PER_SECOND,
+    P5_48XLARGE,
+    SESSIONS,
+    STATEMENTS,
+    TENSOR_PARALLEL_SIZE,
+    WEIGHT_CONCURRENCY,
+    WEIGHT_HEAD_OF_LINE,
+    WEIGHT_ITL,
+    WEIGHT_TTFT,
+    Clause,
+    Number,
+    Verdict,
+    claims_of,
+)
+
+SPECIFICATION = Path(__file__).parents[2] / "contract" / "SRVMOD-FIN-001.md"
+TEXT = " ".join(SPECIFICATION.read_text(encoding="utf-8").split())
+
+NOT_CLAIMS = (
+    r"SRVMOD-FIN-001", r"fintech-serving-arch-001", r"INC-5202", r"00-overview", r"\[?MC-[A-Z]{2}-0\d\]?",
+    r"\[?INV-SRVMOD-0\d\]?", r"DEC-SRVMOD-0\d", r"\(G-\d\)", r"2026-09-15", r"Llama-3-70B", r"Llama-3-1B",
+    r"70-billion", r"p95", r"70B", r"H100", r"A100s?", r"p5\.48xlarge", r"SXM5", r"FP8", r"HTTP/2", r"/v1/",
+    r"#### \d\.", r"├── \d\.|└── \d\.", r"GPU \d: Tensor Parallel Shard \d", r"Engine \d on GPUs \d-\d",
+    r"24/7", r"sub-30ms", r"4-way", r"\d\. [A-Z]",
+)  # fmt: skip
+"""Numerals of the text that name something instead of claiming a quantity, or repeat a claim as a word."""
+
+
+def test_every_quote_is_in_the_specification() -> None:
+    missing = [claim.id for claim in CLAIMS if " ".join(claim.quote.split()) not in TEXT]
+    assert not missing
+
+
+def test_every_section_is_a_heading() -> None:
+    headings = {line.lstrip("# ").strip() for line in SPECIFICATION.read_text().splitlines() if line.startswith("#")}
+    assert {claim.section for claim in CLAIMS} <= headings
+
+
+def test_every_number_of_the_specification_is_a_claim() -> None:
+    """What is left of the text's numerals, once names are out, are values of claims."""
+    text = TEXT
+    for pattern in NOT_CLAIMS:
+        text = re.sub(pattern, " ", text)
+    numerals = {float(n.replace(",", "")) for n in re.findall(r"\d+(?:,\d{3})*(?:\.\d+)?", text)}
+    values = {float(number.value) for number in NUMBERS}
+    assert numerals <= values | {float(TENSOR_PARALLEL_SIZE.value)}, sorted(numerals - values)
+
+
+def test_ids_are_unique() -> None:
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_no_value_is_claimed_twice_in_one_sentence() -> None:
+    """Each number once: two claims may share a sentence, not a sentence and a value."""
+    pairs = [(number.quote, number.value, number.unit) for number in NUMBERS]
+    assert len(set(pairs)) == len(pairs)
+
+
+def test_every_enforced_clause_has_claims() -> None:
+    for clause in Clause:
+        assert claims_of(clause), clause
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_claims_say_why(claim: Number[int]) -> None:
+    assert claim.why
+    assert claim.verdict in Verdict
+
+
+def test_weights_of_criteria_add_up() -> None:
+    weights = (WEIGHT_ITL, WEIGHT_TTFT, WEIGHT_CONCURRENCY, WEIGHT_HEAD_OF_LINE)
+    assert sum(weight.value for weight in weights) == pytest.approx(1)
+
+
+def test_throughput_and_latency_contradict_each_other_at_the_limit() -> None:
+    """650 sessions at exactly 30 ms give less than 28,000 tokens/s: the rate binds, not the ceiling."""
+    assert SESSIONS.value / (ITL_P95_MS.value / 1e3) < OUTPUT_TOKENS_PER_SECOND.value
+
+
+def test_numbers_print_with_their_unit() -> None:
+    assert str(OUTPUT_TOKENS_PER_SECOND) == "28,000 tokens/s"
+
+
+def test_statements_carry_no_value() -> None:
+    assert not any(isinstance(claim, Number) for claim in STATEMENTS)
+
+
+def test_p5_agrees_with_the_specification() -> None:
+    assert P5_48XLARGE.gpus == GPUS_PER_NODE.value
+    assert P5_48XLARGE.gpu.nvlink_gb_per_second == NVLINK_GB_PER_SECOND.value
+    assert len(P5_48XLARGE.islands) == ENGINES_PER_NODE.value
+    assert all(len(island.gpus) == TENSOR_PARALLEL_SIZE.value for island in P5_48XLARGE.islands)
+    assert [gpu for island in P5_48XLARGE.islands for gpu in island.gpus] == list(range(8))
+
+
+def test_llama_parameters_are_the_published_count() -> None:
+    assert LLAMA_3_70B.parameters == 70_553_706_496
+    assert LLAMA_3_70B.linear_parameters == pytest.approx(68.45e9, rel=1e-3)
