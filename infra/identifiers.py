@@ -22,6 +22,11 @@ def weights_bucket(settings: Settings) -> str:
     return names(settings).of(f"weights-{settings.aws.account_id}").lower()
 
 
+def api_keys_secret(settings: Settings) -> str:
+    """Name of the secret in AWS Secrets Manager that holds the clients' API keys."""
+    return f"{settings.cluster_name}/api-keys"
+
+
 def mirrored(settings: Settings, image: str) -> str:
     """An image's reference, from the stack's mirror if it has one (`images.registry`)."""
     registry = settings.images.registry

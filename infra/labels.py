@@ -11,6 +11,15 @@ SYSTEM_NODES = "system"
 GPU = "nvidia.com/gpu"
 GPU_PRESENT_LABEL = "nvidia.com/gpu.present"
 
+SERVING = "serving"
+"""Namespace of engines, weight cache, gateway and keys."""
+ENVOY_GATEWAY_NAMESPACE = "envoy-gateway-system"
+KARPENTER_NAMESPACE = "kube-system"
+KARPENTER = "karpenter"
+"""Karpenter's service account."""
+WEIGHT_CACHE = "weight-cache"
+"""The weight cache's DaemonSet and service account."""
+
 NAME_LABEL = "app.kubernetes.io/name"
 PART_OF_LABEL = "app.kubernetes.io/part-of"
 

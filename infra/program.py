@@ -1,7 +1,5 @@
 """The whole program: settings, AWS, platform, serving, outputs; each layer reads only the ones before it."""
 
-from collections.abc import Mapping
-
 import pulumi
 
 from srvmod.infra.aws import layer as aws
@@ -9,21 +7,20 @@ from srvmod.infra.outputs import outputs, publish
 from srvmod.infra.platform import layer as platform
 from srvmod.infra.serving import layer as serving
 from srvmod.infra.settings import Settings, from_pulumi_config
-from srvmod.infra.settings.names import PRODUCT
 
 
 def program() -> None:
     """Declare everything of the running stack. Raises SettingsError with every problem of its settings."""
     settings = from_pulumi_config()
-    declare(settings, pulumi.Config(PRODUCT).require_secret_object("apiKeys"))
+    declare(settings)
 
 
-def declare(settings: Settings, keys: pulumi.Output[Mapping[str, str]]) -> None:
-    """Declare everything that `settings` describe; `keys` are the API keys by client, as a secret."""
+def declare(settings: Settings) -> None:
+    """Declare everything that `settings` describe."""
     _announce(settings)
     cloud = aws.build(settings)
     base = platform.build(settings, cloud)
-    serving.build(settings, cloud, base, keys)
+    serving.build(settings, cloud, base)
     publish(outputs(settings, cloud, base), cloud.arns)
 
 

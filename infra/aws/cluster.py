@@ -204,9 +204,7 @@ class Cluster(pulumi.ComponentResource):
             ),
             self._child,
         )
-        early = [
-            self._addon(control_plane, addon, []) for addon in args.addons if addon.name in BEFORE_NODES
-        ]
+        early = [self._addon(control_plane, addon, []) for addon in args.addons if addon.name in BEFORE_NODES]
         size = args.system_nodes
         group = aws.eks.NodeGroup(
             f"{name}-system",
@@ -229,9 +227,7 @@ class Cluster(pulumi.ComponentResource):
                 parent=self, depends_on=[*early, *role.attachments], ignore_changes=["scalingConfig.desiredSize"]
             ),
         )
-        late = [
-            self._addon(control_plane, addon, [group]) for addon in args.addons if addon.name not in BEFORE_NODES
-        ]
+        late = [self._addon(control_plane, addon, [group]) for addon in args.addons if addon.name not in BEFORE_NODES]
         return [*early, group, *late]
 
     def _addon(

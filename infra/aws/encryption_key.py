@@ -39,8 +39,6 @@ class EncryptionKey(pulumi.ComponentResource):
             tags=args.names.tags(part),
             opts=child,
         )
-        aws.kms.Alias(
-            name, name=f"alias/{args.names.of(args.purpose)}", target_key_id=key.key_id, opts=child
-        )
+        aws.kms.Alias(name, name=f"alias/{args.names.of(args.purpose)}", target_key_id=key.key_id, opts=child)
         self.arn = key.arn
         self.register_outputs({"arn": self.arn})

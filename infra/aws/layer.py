@@ -8,13 +8,13 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from srvmod.infra import identifiers
+from srvmod.infra.aws.api_keys import api_keys
 from srvmod.infra.aws.cluster import Cluster, ClusterArgs, SystemNodes
 from srvmod.infra.aws.network import ExistingNetwork, Network, NetworkArgs, NewNetwork
 from srvmod.infra.aws.node_identity import NodeIdentity, NodeIdentityArgs
 from srvmod.infra.aws.subnets import split
 from srvmod.infra.aws.weights import Weights, WeightsArgs
-from srvmod.infra.platform.namespaces import SERVING
-from srvmod.infra.serving.documents import weight_cache
+from srvmod.infra.labels import SERVING, WEIGHT_CACHE
 from srvmod.infra.settings import NatGateways, Settings
 
 
@@ -27,6 +27,7 @@ class Cloud:
     queue: str
     bucket: str
     isolated: bool
+    api_keys: pulumi.Output[Mapping[str, str]]
     ready: tuple[pulumi.Resource, ...]
     arns: Mapping[str, pulumi.Input[str]]
 
@@ -65,7 +66,7 @@ def build(settings: Settings) -> Cloud:
             bucket=identifiers.weights_bucket(settings),
             prefix=settings.model.weights_prefix,
             namespace=SERVING,
-            service_account=weight_cache.NAME,
+            service_account=WEIGHT_CACHE,
             force_destroy=settings.aws.simulated,
         ),
         opts,
@@ -76,6 +77,7 @@ def build(settings: Settings) -> Cloud:
         queue=identity.queue,
         bucket=weights.bucket,
         isolated=settings.network.nat_gateways is NatGateways.NONE,
+        api_keys=api_keys(identifiers.api_keys_secret(settings), settings.gateway.api_clients, provider),
         ready=(identity, weights),
         arns={
             "cluster": cluster.arn,

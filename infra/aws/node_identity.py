@@ -10,10 +10,9 @@ from srvmod.infra.aws.documents import interruption, karpenter, trust
 from srvmod.infra.aws.documents.statements import to_json
 from srvmod.infra.aws.names import Account, Names
 from srvmod.infra.aws.role import Role, RoleArgs
+from srvmod.infra.labels import KARPENTER, KARPENTER_NAMESPACE
 
 MESSAGE_RETENTION_SECONDS = 300
-KARPENTER_NAMESPACE = "kube-system"
-KARPENTER_SERVICE_ACCOUNT = "karpenter"
 
 
 @dataclass(frozen=True)
@@ -89,9 +88,7 @@ class NodeIdentity(pulumi.ComponentResource):
                 "karpenter",
                 "Karpenter's controller",
                 trust.pod_identity(),
-                policies=karpenter.controller_policies(
-                    args.account, args.names.cluster, self.node_role, self.queue
-                ),
+                policies=karpenter.controller_policies(args.account, args.names.cluster, self.node_role, self.queue),
             ),
             self._child,
         )
@@ -99,7 +96,7 @@ class NodeIdentity(pulumi.ComponentResource):
             f"{self._name}-karpenter",
             cluster_name=args.cluster_name,
             namespace=KARPENTER_NAMESPACE,
-            service_account=KARPENTER_SERVICE_ACCOUNT,
+            service_account=KARPENTER,
             role_arn=role.arn,
             tags=args.names.tags("karpenter-identity"),
             opts=self._child,

@@ -45,9 +45,7 @@ class Role(pulumi.ComponentResource):
             opts=child,
         )
         attachments: list[pulumi.Resource] = [
-            aws.iam.RolePolicyAttachment(
-                f"{name}-{key}", role=self.resource.name, policy_arn=arn, opts=child
-            )
+            aws.iam.RolePolicyAttachment(f"{name}-{key}", role=self.resource.name, policy_arn=arn, opts=child)
             for key, arn in args.managed.items()
         ]
         for key, document in args.policies.items():

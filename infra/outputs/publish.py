@@ -18,6 +18,7 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
     namespace = platform.namespace
     sizing, gate = settings.sizing, settings.gateway
     engines = sizing.min_engines
+    prefix = f"{settings.model.weights_prefix}/{settings.model.revision}"
     rate = sizing.prediction.tokens_per_second * engines
     return contract.Outputs(
         endpoint=contract.Endpoint(
@@ -46,7 +47,9 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
             namespace=namespace,
             pool=platform.pool,
         ),
-        weights=contract.Weights(bucket=cloud.bucket, prefix=f"{settings.model.weights_prefix}/{settings.model.revision}"),
+        weights=contract.Weights(
+            bucket=cloud.bucket, prefix=f"{settings.model.weights_prefix}/{settings.model.revision}"
+        ),
         plan=contract.PlanVerdict(
             engines_needed=sizing.plan.engines_needed,
             min_engines=engines,

@@ -6,15 +6,24 @@ import pulumi
 
 from srvmod.infra import identifiers, versions
 from srvmod.infra.aws.layer import Cloud
-from srvmod.infra.aws.node_identity import KARPENTER_NAMESPACE, KARPENTER_SERVICE_ACCOUNT
-from srvmod.infra.labels import NODES_LABEL, POOL_LABEL, POOL_TAINT, SYSTEM_NODES, toleration
-from srvmod.infra.platform import namespaces
+from srvmod.infra.labels import (
+    ENVOY_GATEWAY_NAMESPACE,
+    KARPENTER,
+    KARPENTER_NAMESPACE,
+    NODES_LABEL,
+    POOL_LABEL,
+    POOL_TAINT,
+    SERVING,
+    SYSTEM_NODES,
+    toleration,
+)
 from srvmod.infra.platform.controllers import Controller, ControllerArgs
 from srvmod.infra.platform.documents import charts
 from srvmod.infra.platform.documents import gateway as gateway_documents
 from srvmod.infra.platform.documents import pool as pool_documents
 from srvmod.infra.platform.documents.device_plugin import device_plugin
 from srvmod.infra.platform.gateway import Gateway, GatewayArgs
+from srvmod.infra.platform.namespaces import namespace
 from srvmod.infra.platform.objects import declare
 from srvmod.infra.platform.pools import Pool, PoolArgs
 from srvmod.infra.settings import ChartMode, GatewayScheme, Settings
@@ -36,17 +45,13 @@ class Platform:
 def build(settings: Settings, cloud: Cloud) -> Platform:
     """Declare everything that is in the cluster before anything is served."""
     opts = pulumi.ResourceOptions(provider=cloud.kubernetes)
-    serving = declare("serving", namespaces.namespace(namespaces.SERVING), opts)
+    serving = declare("serving", namespace(SERVING), opts)
     karpenter = _karpenter(settings, cloud, opts)
     envoy_gateway = _envoy_gateway(settings, opts)
-    pool = Pool(
-        "pool", PoolArgs(_pool(settings, cloud)), _after(opts, karpenter, *cloud.ready)
-    )
+    pool = Pool("pool", PoolArgs(_pool(settings, cloud)), _after(opts, karpenter, *cloud.ready))
     _device_plugin(settings, opts)
     gateway = Gateway("gateway", GatewayArgs(gateway_of(settings)), _after(opts, envoy_gateway, serving))
-    return Platform(
-        namespace=namespaces.SERVING, pool=pool.name, gateway=gateway.name, ready=(serving, pool, gateway)
-    )
+    return Platform(namespace=SERVING, pool=pool.name, gateway=gateway.name, ready=(serving, pool, gateway))
 
 
 def _after(opts: pulumi.ResourceOptions, *resources: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -54,9 +59,7 @@ def _after(opts: pulumi.ResourceOptions, *resources: pulumi.Resource) -> pulumi.
 
 
 def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> Controller:
-    values = charts.karpenter(
-        settings.cluster_name, cloud.queue, KARPENTER_SERVICE_ACCOUNT, isolated=cloud.isolated
-    )
+    values = charts.karpenter(settings.cluster_name, cloud.queue, KARPENTER, isolated=cloud.isolated)
     return Controller(
         "karpenter",
         ControllerArgs(
@@ -72,14 +75,12 @@ def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -
 
 
 def _envoy_gateway(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
-    image = (
-        identifiers.mirrored(settings, versions.ENVOY_GATEWAY_IMAGE.reference) if settings.images.registry else None
-    )
+    image = identifiers.mirrored(settings, versions.ENVOY_GATEWAY_IMAGE.reference) if settings.images.registry else None
     return Controller(
         "envoy-gateway",
         ControllerArgs(
             title="Envoy Gateway",
-            namespace=namespaces.ENVOY_GATEWAY,
+            namespace=ENVOY_GATEWAY_NAMESPACE,
             charts=(versions.ENVOY_GATEWAY,),
             values=charts.envoy_gateway(image),
             existing=settings.charts.envoy_gateway is ChartMode.EXISTING,
@@ -101,6 +102,7 @@ def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:
         capacity_types=[kind.value for kind in pool.capacity_types],
         zones=pool.zones,
         reservations=[pool_documents.Reservation(id=reservation.id) for reservation in pool.reservations],
+        consolidate_after=f"{pool.empty_node_seconds}s",
         tags=names.tags(identifiers.POOL),
     )
 
@@ -136,7 +138,7 @@ def gateway_of(settings: Settings) -> gateway_documents.Gateway:
             "node_selector": {NODES_LABEL: SYSTEM_NODES},
         }
     return gateway_documents.Gateway(
-        namespace=namespaces.SERVING,
+        namespace=SERVING,
         replicas=spec.replicas,
         image=identifiers.mirrored(settings, versions.ENVOY.reference),
         tls_secret=spec.tls_secret,

@@ -2,9 +2,6 @@
 
 from srvmod.infra.labels import Object, metadata
 
-SERVING = "serving"
-ENVOY_GATEWAY = "envoy-gateway-system"
-
 
 def namespace(name: str) -> Object:
     """A Namespace."""

@@ -36,9 +36,7 @@ def declare(
     if not awaited:
         metadata["annotations"] = {**metadata.get("annotations", {}), **NOT_AWAITED}
     fields: dict[str, Any] = {
-        _python_name(key): value
-        for key, value in document.items()
-        if key not in {"apiVersion", "kind", "metadata"}
+        _python_name(key): value for key, value in document.items() if key not in {"apiVersion", "kind", "metadata"}
     }
     built_in = KINDS.get((document["apiVersion"], document["kind"]))
     if built_in is not None:

@@ -27,9 +27,7 @@ class Pool(pulumi.ComponentResource):
     def __init__(self, name: str, args: PoolArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("srvmod:platform:Pool", name, None, opts)
         self.name = args.pool.name
-        node_class = declare(
-            f"{name}-class", documents.node_class(args.pool), pulumi.ResourceOptions(parent=self)
-        )
+        node_class = declare(f"{name}-class", documents.node_class(args.pool), pulumi.ResourceOptions(parent=self))
         declare(
             f"{name}-pool",
             documents.node_pool(args.pool),

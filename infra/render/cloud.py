@@ -6,6 +6,7 @@ from typing import Any
 from pulumi.runtime import mocks
 
 CLUSTER_COMPONENT = "eks:index:Cluster"
+SECRET_VERSION = "aws:secretsmanager/getSecretVersion:getSecretVersion"
 CLUSTER = "aws:eks/cluster:Cluster"
 
 COMPUTED: Mapping[str, tuple[str, ...]] = {
@@ -32,8 +33,8 @@ class PlaceholderCloud(mocks.Mocks):
     """Echoes inputs and names what is computed. With `known=False` it behaves as a first preview: nothing that
     AWS computes is known, and no id."""
 
-    def __init__(self, *, known: bool = True) -> None:
-        self.known = known
+    def __init__(self, *, known: bool = True, secrets: Mapping[str, str] | None = None) -> None:
+        self.known, self.secrets = known, secrets or {}
         self.monitor: Any = None
         """Set by the recorder: remote components register their children through it."""
 
@@ -49,8 +50,11 @@ class PlaceholderCloud(mocks.Mocks):
         return placeholder(args.name, "id"), state
 
     def call(self, args: mocks.MockCallArgs) -> dict[str, Any]:
-        """The program asks AWS nothing while it runs."""
-        raise NotImplementedError(f"{args.token}: the program makes no invokes; fix: take the value from settings")
+        """The program asks AWS for its API keys, and nothing else, while it runs."""
+        if args.token != SECRET_VERSION:
+            raise NotImplementedError(f"{args.token}: not among the program's invokes; fix: take it from settings")
+        name = args.args["secretId"]
+        return {"secretId": name, "secretString": self.secrets[name], "versionId": placeholder(name, "versionId")}
 
     def _cluster(self, args: mocks.MockResourceArgs) -> dict[str, Any]:
         name = args.name

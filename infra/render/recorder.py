@@ -109,13 +109,14 @@ def record(
     stack: str,
     known: bool = True,
     config: Mapping[str, str] | None = None,
+    secrets: Mapping[str, str] | None = None,
     secret_keys: tuple[str, ...] = (),
 ) -> Graph:
     """Run `program` to its end and return its graph. Repeatable: every run has a context of its own.
 
     `known=False` runs it as a first preview. Errors of the program are raised as they are.
     """
-    cloud = PlaceholderCloud(known=known)
+    cloud = PlaceholderCloud(known=known, secrets=secrets)
     monitor = Recorder(cloud)
     preview = not known
 

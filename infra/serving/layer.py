@@ -1,13 +1,11 @@
 """The serving layer: from settings to weights on nodes, engines and the routes to them."""
 
-from collections.abc import Mapping, Sequence
-
 import pulumi
 
 from srvmod.contract import GPUS_PER_NODE
 from srvmod.infra import identifiers
 from srvmod.infra.aws.layer import Cloud
-from srvmod.infra.platform import namespaces
+from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE
 from srvmod.infra.platform.layer import STREAM_IDLE, Platform
 from srvmod.infra.serving.documents import engine as engine_documents
 from srvmod.infra.serving.documents import engine_flags, weight_cache
@@ -20,46 +18,24 @@ from srvmod.infra.settings import Settings
 METRICS_NAMESPACE = "monitoring"
 
 
-def build(settings: Settings, cloud: Cloud, platform: Platform, keys: pulumi.Output[Mapping[str, str]]) -> None:
-    """Declare everything that serves. `keys` is the secret mapping of clients to API keys."""
+def build(settings: Settings, cloud: Cloud, platform: Platform) -> None:
+    """Declare everything that serves."""
     opts = pulumi.ResourceOptions(provider=cloud.kubernetes, depends_on=list(platform.ready))
     weights = WeightCache("weight-cache", WeightCacheArgs(_weight_cache(settings, cloud, platform)), opts)
     engines = Engines(
         "engines",
-        EnginesArgs(engine_of(settings, platform), namespaces.ENVOY_GATEWAY, METRICS_NAMESPACE),
+        EnginesArgs(engine_of(settings, platform), ENVOY_GATEWAY_NAMESPACE, METRICS_NAMESPACE),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[weights])),
     )
-    clients = settings.gateway.api_clients
     Routes(
         "routes",
         RoutesArgs(
             _route(settings, platform),
-            clients=clients,
-            keys=keys.apply(lambda given: keys_of(clients, given)),
+            clients=settings.gateway.api_clients,
+            keys=cloud.api_keys,
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[engines])),
     )
-
-
-def keys_of(clients: Sequence[str], keys: Mapping[str, str]) -> Mapping[str, str]:
-    """The keys, checked: one for each client, none for anyone else, none shared. Raises ValueError; no key is shown."""
-    fix = "pulumi config set --secret apiKeys '{\"CLIENT\": \"KEY\", ...}'"
-    if set(keys) != set(clients):
-        raise ValueError(
-            f"srvmod:apiKeys has keys for {sorted(keys)}; allowed: exactly gateway.apiClients {sorted(clients)}; "
-            f"fix: {fix}"
-        )
-    short = sorted(client for client, key in keys.items() if len(key) < LEAST_KEY_LENGTH)
-    if short:
-        raise ValueError(
-            f"srvmod:apiKeys: the keys of {short} are short; allowed: at least {LEAST_KEY_LENGTH} characters; fix: {fix}"
-        )
-    if len(set(keys.values())) < len(keys):
-        raise ValueError(f"srvmod:apiKeys: two clients have the same key; allowed: one key per client; fix: {fix}")
-    return dict(keys)
-
-
-LEAST_KEY_LENGTH = 20
 
 
 def _weight_cache(settings: Settings, cloud: Cloud, platform: Platform) -> weight_cache.WeightCache:

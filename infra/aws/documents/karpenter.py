@@ -135,9 +135,7 @@ def iam_integration(account: Account, cluster: str, node_role: str) -> Document:
 
 def eks_integration(account: Account, cluster: str) -> Document:
     """Read this cluster's endpoint and version."""
-    return document(
-        allow("DescribeCluster", ["eks:DescribeCluster"], [account.arn("eks", f"cluster/{cluster}")])
-    )
+    return document(allow("DescribeCluster", ["eks:DescribeCluster"], [account.arn("eks", f"cluster/{cluster}")]))
 
 
 def interruption(account: Account, queue: str) -> Document:

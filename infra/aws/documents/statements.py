@@ -22,34 +22,28 @@ def allow(
     principal: Mapping[str, str | Sequence[str]] | None = None,
 ) -> Statement:
     """An Allow statement; leave `resources` out only in trust policies."""
-    return _statement("Allow", sid, actions, resources, conditions, principal)
-
-
-def deny_insecure_transport(actions: str, resources: Sequence[str]) -> Statement:
-    """Refuse every request that doesn't come over TLS."""
-    return _statement(
-        "Deny", "DenyInsecureTransport", [actions], resources, {"Bool": {"aws:SecureTransport": "false"}}, "*"
-    )
-
-
-def to_json(doc: Document) -> str:
-    """The document as AWS takes it: one line, stable order."""
-    return json.dumps(doc, sort_keys=True, separators=(",", ":"))
-
-
-def _statement(
-    effect: str,
-    sid: str,
-    actions: Sequence[str],
-    resources: Sequence[str] | None,
-    conditions: Mapping[str, Mapping[str, str | Sequence[str]]] | None,
-    principal: str | Mapping[str, str | Sequence[str]] | None,
-) -> Statement:
-    statement: Statement = {"Sid": sid, "Effect": effect, "Action": list(actions)}
+    statement: Statement = {"Sid": sid, "Effect": "Allow", "Action": list(actions)}
     if principal is not None:
-        statement["Principal"] = principal if isinstance(principal, str) else dict(principal)
+        statement["Principal"] = dict(principal)
     if resources is not None:
         statement["Resource"] = list(resources)
     if conditions:
         statement["Condition"] = {operator: dict(tests) for operator, tests in conditions.items()}
     return statement
+
+
+def deny_insecure_transport(actions: str, resources: Sequence[str]) -> Statement:
+    """Refuse every request that doesn't come over TLS."""
+    return {
+        "Sid": "DenyInsecureTransport",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": [actions],
+        "Resource": list(resources),
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+
+
+def to_json(doc: Document) -> str:
+    """The document as AWS takes it: one line, stable order."""
+    return json.dumps(doc, sort_keys=True, separators=(",", ":"))

@@ -1,6 +1,15 @@
 """The NVIDIA device plugin: a small DaemonSet of our own instead of its chart, so that gates see it."""
 
-from srvmod.infra.labels import POOL_LABEL, POOL_TAINT, WEIGHTS_COLD_TAINT, Object, labels, metadata, selector, toleration
+from srvmod.infra.labels import (
+    POOL_LABEL,
+    POOL_TAINT,
+    WEIGHTS_COLD_TAINT,
+    Object,
+    labels,
+    metadata,
+    selector,
+    toleration,
+)
 
 NAME = "nvidia-device-plugin"
 SOCKETS = "/var/lib/kubelet/device-plugins"
@@ -47,9 +56,7 @@ def device_plugin(pool: str, image: str) -> Object:
                             "volumeMounts": [{"name": "device-plugins", "mountPath": SOCKETS}],
                         }
                     ],
-                    "volumes": [
-                        {"name": "device-plugins", "hostPath": {"path": SOCKETS, "type": "Directory"}}
-                    ],
+                    "volumes": [{"name": "device-plugins", "hostPath": {"path": SOCKETS, "type": "Directory"}}],
                 },
             },
         },

@@ -18,9 +18,9 @@ HTTPS_PORT = 443
 class Gateway:
     """How Envoy runs and what it allows a client. Durations are Gateway API durations (`10s`, `15m`).
 
-    `service_type` is ClusterIP or LoadBalancer; `tls_secret` is a kubernetes.io/tls Secret of the namespace, without
-    it the listener speaks plain HTTP (TLS then ends at the load balancer, or there is none); `max_stream` bounds any stream, `stream_idle` one that is silent;
-    `drain` is how long an Envoy that stops waits for its streams.
+    `service_type` is ClusterIP or LoadBalancer. `tls_secret` is a kubernetes.io/tls Secret of the namespace; without
+    it the listener speaks plain HTTP (TLS ends at the load balancer, or there is none). `max_stream` bounds any
+    stream, `stream_idle` one that is silent; `drain` is how long an Envoy that stops waits for its streams.
     """
 
     namespace: str

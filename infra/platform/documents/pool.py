@@ -71,9 +71,7 @@ def node_pool(pool: Pool) -> Object:
         {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
     ]
     if pool.zones:
-        requirements.append(
-            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": list(pool.zones)}
-        )
+        requirements.append({"key": "topology.kubernetes.io/zone", "operator": "In", "values": list(pool.zones)})
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from srvmod.infra.labels import (
     POOL_LABEL,
     POOL_TAINT,
+    WEIGHT_CACHE,
     WEIGHTS_COLD_TAINT,
     Object,
     labels,
@@ -13,7 +14,6 @@ from srvmod.infra.labels import (
     toleration,
 )
 
-NAME = "weight-cache"
 HOST_FOLDER = "/mnt/k8s-disks/0/models"
 """On the RAID0 that the node's set-up mounts; shared by all pods of the node, kept over pods' lives."""
 MODELS_FOLDER = "/models"
@@ -53,7 +53,7 @@ def service_account(cache: WeightCache) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(NAME, cache.namespace),
+        "metadata": metadata(WEIGHT_CACHE, cache.namespace),
         "automountServiceAccountToken": False,
     }
 
@@ -63,7 +63,7 @@ def cluster_role() -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
-        "metadata": metadata(NAME),
+        "metadata": metadata(WEIGHT_CACHE),
         "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}],
     }
 
@@ -73,9 +73,9 @@ def cluster_role_binding(cache: WeightCache) -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRoleBinding",
-        "metadata": metadata(NAME),
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": cache.namespace}],
+        "metadata": metadata(WEIGHT_CACHE),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": WEIGHT_CACHE},
+        "subjects": [{"kind": "ServiceAccount", "name": WEIGHT_CACHE, "namespace": cache.namespace}],
     }
 
 
@@ -99,14 +99,14 @@ def daemon_set(cache: WeightCache) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": metadata(NAME, cache.namespace),
+        "metadata": metadata(WEIGHT_CACHE, cache.namespace),
         "spec": {
-            "selector": {"matchLabels": selector(NAME)},
+            "selector": {"matchLabels": selector(WEIGHT_CACHE)},
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
             "template": {
-                "metadata": {"labels": labels(NAME)},
+                "metadata": {"labels": labels(WEIGHT_CACHE)},
                 "spec": {
-                    "serviceAccountName": NAME,
+                    "serviceAccountName": WEIGHT_CACHE,
                     "automountServiceAccountToken": True,
                     "enableServiceLinks": False,
                     "priorityClassName": "system-node-critical",
@@ -115,7 +115,7 @@ def daemon_set(cache: WeightCache) -> Object:
                     "tolerations": [toleration(POOL_TAINT), toleration(WEIGHTS_COLD_TAINT)],
                     "containers": [
                         {
-                            "name": NAME,
+                            "name": WEIGHT_CACHE,
                             "image": cache.image,
                             "imagePullPolicy": cache.image_pull_policy,
                             "env": [

@@ -45,6 +45,14 @@ def availability_zones(aws: Aws, props: Props) -> Props:
     }
 
 
+def secret_version(aws: Aws, props: Props) -> Props:
+    _known("getSecretVersion", props, "secretId")
+    found = aws("secretsmanager", "get_secret_value", SecretId=props["secretId"])
+    return {"id": f"{found['ARN']}|{found['VersionId']}", "arn": found["ARN"], "secretId": props["secretId"],
+            "secretString": found["SecretString"], "versionId": found["VersionId"], "versionStages": found["VersionStages"],
+            "createdDate": str(found["CreatedDate"])}  # fmt: skip
+
+
 def policy_document(aws: Aws, props: Props) -> Props:
     _known("getPolicyDocument", props, "statements", "version", "policyId")
     statements = [_statement(s) for s in props.get("statements", [])]
@@ -82,5 +90,6 @@ INVOKES: dict[str, Callable[[Aws, Props], Props]] = {
     "aws:index/getPartition:getPartition": partition,
     "aws:index/getRegion:getRegion": region,
     "aws:index/getAvailabilityZones:getAvailabilityZones": availability_zones,
+    "aws:secretsmanager/getSecretVersion:getSecretVersion": secret_version,
     "aws:iam/getPolicyDocument:getPolicyDocument": policy_document,
 }

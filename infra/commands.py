@@ -1,0 +1,54 @@
+"""`srvmod render`: what each environment applies, as files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True)
+
+ROOT = Path(__file__).resolve().parent.parent
+FAILED = 1
+
+
+@app.command()
+def render(
+    env: Annotated[
+        list[str] | None, typer.Option("--env", "-e", help="Environment; may be repeated; all when left out.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail when the committed files differ.")
+    ] = False,
+    root: Annotated[Path, typer.Option(help="Folder with Pulumi.<env>.yaml and manifests/.")] = ROOT,
+) -> None:
+    """Render `manifests/<env>/` from the program, without engine, cloud or cluster."""
+    from srvmod.infra.render.environments import differences, environments, rendered, write
+    from srvmod.infra.settings import SettingsError
+
+    known = environments(root)
+    chosen = env or known
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        typer.echo(f"--env {unknown[0]}: no such environment; allowed: {', '.join(known)}", err=True)
+        raise typer.Exit(2)
+    stale = 0
+    for name in chosen:
+        try:
+            contents = rendered(root, name)
+        except SettingsError as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(FAILED) from None
+        if not check:
+            folder = write(root, name, contents)
+            typer.echo(f"{folder.relative_to(root)}: {len(contents)} files")
+            continue
+        for difference in differences(root, name, contents):
+            stale += 1
+            typer.echo(f"{difference.path.relative_to(root)} {difference.what}")
+            if difference.diff:
+                typer.echo(difference.diff)
+    if stale:
+        typer.echo(f"{stale} files aren't what the program renders; fix: srvmod render", err=True)
+        raise typer.Exit(FAILED)
+    if check:
+        typer.echo(f"{', '.join(chosen)}: as rendered")
