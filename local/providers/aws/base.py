@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from srvmod.local.providers.aws import schemas
-from srvmod.local.providers.aws.client import Aws
+from srvmod.local.providers.aws.client import Aws, Refused
 from srvmod.local.providers.values import DEFAULTS, Props, unknown
 
 
@@ -32,6 +33,23 @@ class Arg:
 TAGS: dict[str, Arg] = {"tags": Arg("Tags")}
 
 
+class HalfMade(Exception):  # noqa: N818 - a state, reported to the engine so that it isn't forgotten
+    """The thing exists with this id, but a later step of its creation was refused."""
+
+    def __init__(self, identity: str, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.identity = identity
+
+
+@contextmanager
+def half_made(identity: str) -> Iterator[None]:
+    """Steps after the call that made ``identity``: when one is refused, the engine still learns of the thing."""
+    try:
+        yield
+    except Refused as error:
+        raise HalfMade(identity, error) from error
+
+
 class Resource:
     """A type. Subclasses are stateless; `create`, `read`, `update`, `delete` call the simulated AWS."""
 
@@ -41,6 +59,8 @@ class Resource:
     outputs: ClassVar[tuple[str, ...]] = ()
     absent: ClassVar[tuple[str, ...]] = ()
     """Outputs of Pulumi's class that stay empty here: not simulated, or empty for what the arguments can make."""
+    nested_outputs: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Computed properties inside argument blocks."""
     autoname: ClassVar[str | None] = None
     longest_name: ClassVar[int] = 255
 

@@ -65,6 +65,7 @@ class Cluster(Resource):
     }  # fmt: skip
     outputs = ("arn", "certificateAuthority", "createdAt", "endpoint", "identities", "platformVersion", "status")
     absent = ("clusterId",)
+    nested_outputs: ClassVar = {"vpcConfig": ("clusterSecurityGroupId", "vpcId")}
     autoname = "name"
     longest_name = 100
 
@@ -111,12 +112,6 @@ class Cluster(Resource):
         if zonal := cluster.get("zonalShiftConfig"):
             state["zonalShiftConfig"] = zonal
         return state
-
-    def inputs_of(self, name: str, wanted: Any, found: Any) -> Any:
-        """vpcConfig and blocks: only the keys that the program gave."""
-        if isinstance(wanted, dict) and isinstance(found, dict):
-            return {k: found[k] for k in wanted if k in found}
-        return found
 
     def update(self, aws: Aws, identity: str, old: Props, new: Props) -> None:
         vpc = {k: v for k, v in new["vpcConfig"].items() if old.get("vpcConfig", {}).get(k) != v}

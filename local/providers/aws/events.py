@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_list, as_map, tag_changes
+from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_list, as_map, half_made, tag_changes
 from srvmod.local.providers.aws.client import Aws
 from srvmod.local.providers.values import Props
 
@@ -105,7 +105,8 @@ class LogGroup(Resource):
     def create(self, aws: Aws, props: Props) -> str:
         aws("logs", "create_log_group", logGroupName=props["name"], kmsKeyId=props.get("kmsKeyId"),
             tags=aws.tags(props) or None)  # fmt: skip
-        self._keep(aws, {}, props)
+        with half_made(props["name"]):
+            self._keep(aws, {}, props)
         return str(props["name"])
 
     def _keep(self, aws: Aws, old: Props, new: Props) -> None:

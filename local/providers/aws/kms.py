@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from srvmod.local.providers.aws.base import Arg, Resource, tag_changes
+from srvmod.local.providers.aws.base import Arg, Resource, half_made, tag_changes
 from srvmod.local.providers.aws.client import Aws
 from srvmod.local.providers.values import Props
 
@@ -32,7 +32,8 @@ class Key(Resource):
         made = aws("kms", "create_key", Description=props.get("description"), Policy=props.get("policy"),
                    Tags=_list(aws.tags(props)) or None)  # fmt: skip
         identity: str = made["KeyMetadata"]["KeyId"]
-        self._rotate(aws, identity, {}, props)
+        with half_made(identity):
+            self._rotate(aws, identity, {}, props)
         return identity
 
     def _rotate(self, aws: Aws, identity: str, old: Props, new: Props) -> None:
@@ -48,7 +49,7 @@ class Key(Resource):
         return {
             "arn": key["Arn"],
             "keyId": key["KeyId"],
-            "keyUsage": key["KeyUsage"],
+            "keyUsage": key.get("KeyUsage", "ENCRYPT_DECRYPT"),
             "multiRegion": key.get("MultiRegion", False),
             "description": key["Description"],
             "policy": aws("kms", "get_key_policy", KeyId=identity, PolicyName="default")["Policy"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import ClassVar
 
-from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_map
+from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_map, half_made
 from srvmod.local.providers.aws.client import Aws
 from srvmod.local.providers.values import Props
 
@@ -31,7 +31,8 @@ class Vpc(Resource):
         tags = specification(aws, "vpc", props)
         made = aws("ec2", "create_vpc", CidrBlock=props["cidrBlock"], TagSpecifications=tags)["Vpc"]
         identity: str = made["VpcId"]
-        self._switch(aws, identity, {}, props)
+        with half_made(identity):
+            self._switch(aws, identity, {}, props)
         return identity
 
     def _switch(self, aws: Aws, identity: str, old: Props, new: Props) -> None:
@@ -95,7 +96,8 @@ class Subnet(Resource):
                    AvailabilityZone=props.get("availabilityZone"),
                    TagSpecifications=specification(aws, "subnet", props))["Subnet"]  # fmt: skip
         identity: str = made["SubnetId"]
-        self._public(aws, identity, {}, props)
+        with half_made(identity):
+            self._public(aws, identity, {}, props)
         return identity
 
     def _public(self, aws: Aws, identity: str, old: Props, new: Props) -> None:
@@ -135,7 +137,8 @@ class InternetGateway(Resource):
         made = aws("ec2", "create_internet_gateway", TagSpecifications=tags)["InternetGateway"]
         identity: str = made["InternetGatewayId"]
         if "vpcId" in props:
-            aws("ec2", "attach_internet_gateway", InternetGatewayId=identity, VpcId=props["vpcId"])
+            with half_made(identity):
+                aws("ec2", "attach_internet_gateway", InternetGatewayId=identity, VpcId=props["vpcId"])
         return identity
 
     def read(self, aws: Aws, identity: str, props: Props) -> Props | None:
@@ -221,7 +224,7 @@ class NatGateway(Resource):
         return {
             "allocationId": address.get("AllocationId"),
             "subnetId": found["SubnetId"],
-            "connectivityType": found["ConnectivityType"],
+            "connectivityType": found.get("ConnectivityType", "public"),
             "networkInterfaceId": address.get("NetworkInterfaceId", ""),
             "privateIp": address.get("PrivateIp", ""),
             "publicIp": address.get("PublicIp", ""),

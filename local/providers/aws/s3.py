@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_list, as_map, tag_changes
+from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_list, as_map, half_made, tag_changes
 from srvmod.local.providers.aws.client import Aws, Refused
 from srvmod.local.providers.values import Props
 
@@ -29,7 +29,8 @@ class Bucket(Resource):
         aws("s3", "create_bucket", Bucket=name, CreateBucketConfiguration=where)
         tags = aws.tags(props)
         if tags:
-            aws("s3", "put_bucket_tagging", Bucket=name, Tagging={"TagSet": as_list(tags)})
+            with half_made(name):
+                aws("s3", "put_bucket_tagging", Bucket=name, Tagging={"TagSet": as_list(tags)})
         return name
 
     def read(self, aws: Aws, identity: str, props: Props) -> Props | None:

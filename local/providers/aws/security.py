@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_map
+from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_map, half_made
 from srvmod.local.providers.aws.client import Aws
 from srvmod.local.providers.values import Props
 
@@ -34,7 +34,8 @@ class SecurityGroup(Resource):
         identity: str = made["GroupId"]
         # as Terraform's provider, and so the real one: no rule that lets everything out unless it is declared
         everything: Any = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
-        aws("ec2", "revoke_security_group_egress", GroupId=identity, IpPermissions=everything)
+        with half_made(identity):
+            aws("ec2", "revoke_security_group_egress", GroupId=identity, IpPermissions=everything)
         return identity
 
     def read(self, aws: Aws, identity: str, props: Props) -> Props | None:

@@ -11,10 +11,10 @@ from typing import Any
 
 import grpc
 from google.protobuf import empty_pb2
-from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc
+from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc, status_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
 
-from srvmod.local.providers.aws.base import Resource, same
+from srvmod.local.providers.aws.base import HalfMade, Resource, same
 from srvmod.local.providers.aws.client import Aws, ConfigError, Refused, configure
 from srvmod.local.providers.aws.invokes import INVOKES
 from srvmod.local.providers.aws.registry import TYPES
@@ -146,17 +146,20 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
         kind, props, aws = self._type(request.urn, context), read(request.properties), self._aws(context)
         if request.preview:
             return pb.CreateResponse(properties=write(self._planned(kind, aws, props)))
-        identity = ""
         try:
             identity = kind.create(aws, props)
-            state = kind.read(aws, identity, props)
+        except HalfMade as error:
+            self._half_made(context, request.urn, error.identity, props, error)
         except (Refused, KeyError, ValueError) as error:
-            if identity:  # it exists, but couldn't be read: give it to the engine all the same
-                self._refuse(context, request.urn, "reading after creation", error)
             self._refuse(context, request.urn, "creation", error)
-        if state is None:
-            context.abort(grpc.StatusCode.INTERNAL, f"{name_of(request.urn)}: {identity} is gone right after creation")
-        return pb.CreateResponse(id=identity, properties=write(self._state(kind, aws, props, state)))
+        try:
+            state = kind.read(aws, identity, props)
+            if state is None:
+                raise ValueError(f"{identity} is gone right after creation")
+            found = self._state(kind, aws, props, state)
+        except (Refused, KeyError, ValueError) as error:
+            self._half_made(context, request.urn, identity, props, error)
+        return pb.CreateResponse(id=identity, properties=write(found))
 
     def Read(self, request: Any, context: Any) -> Any:
         kind, aws = self._type(request.urn, context), self._aws(context)
@@ -178,6 +181,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
                 value = {k: v for k, v in (value or {}).items() if aws.default_tags.get(k) != v}
                 value = value or ({} if name in old_inputs else None)
             if value is not None:
+                value = _within(old_inputs.get(name), value)
                 inputs[name] = old_inputs[name] if same(old_inputs.get(name), value, arg) else value
         return pb.ReadResponse(
             id=request.id, inputs=write(inputs), properties=write(self._state(kind, aws, inputs, state))
@@ -220,7 +224,9 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
     def _state(self, kind: Resource, aws: Aws, inputs: Props, found: Props) -> Props:
         """Outputs: what was read, with the arguments as the program wrote them, and only what is declared."""
         state = {k: v for k, v in found.items() if k in kind.outputs or k in kind.args}
-        state |= {k: v for k, v in inputs.items() if k != DEFAULTS}
+        for name, value in inputs.items():
+            if name in kind.args:
+                state[name] = _over(state.get(name), value)
         if "tags" in kind.args:
             state["tagsAll"] = aws.tags(inputs)
         if lacking := [o for o in kind.outputs if o not in state]:
@@ -231,14 +237,48 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
         """Outputs at preview: the arguments, and unknowns for what only exists afterwards (or stays as it was)."""
         outputs = {name: (old or {}).get(name, UNKNOWN) for name in kind.outputs}
         state = {**outputs, **{k: v for k, v in inputs.items() if k != DEFAULTS}}
+        for block, names in kind.nested_outputs.items():
+            if isinstance(inputs.get(block), dict):
+                before = (old or {}).get(block, {})
+                state[block] = {**{n: before.get(n, UNKNOWN) for n in names}, **inputs[block]}
         if "tags" in kind.args:
             state["tagsAll"] = UNKNOWN if inputs.get("tags") == UNKNOWN else aws.tags(inputs)
         return state
 
+    def _half_made(self, context: Any, urn: str, identity: str, props: Props, error: Exception) -> None:
+        """End the RPC so that the engine keeps the resource, as one whose creation didn't finish."""
+        message = f"creation of {type_of(urn)} {name_of(urn)!r} ({identity}) didn't finish: {_told(error)}"
+        log.warning(message)
+        inputs = write(props)
+        detail = pb.ErrorResourceInitFailed(id=identity, properties=inputs, reasons=[message], inputs=inputs)
+        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
+        status.details.add().Pack(detail)
+        context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
+        context.abort(grpc.StatusCode.UNKNOWN, message)
+
     def _refuse(self, context: Any, urn: str, doing: str, error: Exception) -> None:
-        message = f"{doing} of {type_of(urn)} {name_of(urn)!r}: {error}"
+        message = f"{doing} of {type_of(urn)} {name_of(urn)!r}: {_told(error)}"
         log.warning(message)
         context.abort(grpc.StatusCode.UNKNOWN, message)
+
+
+def _over(found: Any, given: Any) -> Any:
+    """What the program wrote over what was read; in blocks, key by key."""
+    if isinstance(found, dict) and isinstance(given, dict):
+        return {**found, **{k: _over(found.get(k), v) for k, v in given.items()}}
+    return given
+
+
+def _within(given: Any, found: Any) -> Any:
+    """What was read, cut down to the keys that the program had written."""
+    if isinstance(found, dict) and isinstance(given, dict):
+        return {k: _within(given[k], v) for k, v in found.items() if k in given}
+    return found
+
+
+def _told(error: Exception) -> str:
+    """An error as a sentence; a KeyError means that the answer of AWS lacks something."""
+    return f"no {error} in the answer" if isinstance(error, KeyError) else str(error)
 
 
 def _copy(path: list[str], old: Props, new: Props) -> None:

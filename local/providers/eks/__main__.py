@@ -18,7 +18,7 @@ VERSION = "4.4.0"
 
 
 class AwsModule:
-    """Lets references to aws resources arrive as resources whose outputs can be read (the role given by the program)."""
+    """Lets references to aws resources arrive as resources whose outputs can be read ."""
 
     def version(self) -> None:
         return None

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import runpy
 import sys
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pulumi import RunError, log, runtime
+
+REPORTED = 32
+MONITOR_GONE = "resource monitor shut down"
 
 
 def main(given: str) -> int:
@@ -36,20 +41,36 @@ def main(given: str) -> int:
         )
     )
     runtime.set_all_config(run["config"], run["secrets"])
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # a failed program leaves futures unread; that is fine
+    try:
+        asyncio.run(_run(program, max(int(run["parallel"]), 1)))
+    except RunError as error:
+        log.error(str(error))
+        return REPORTED
+    except Exception as error:
+        if MONITOR_GONE not in str(error):  # the engine gave up after an error that it has shown already
+            log.error(f"Program failed with an unhandled exception:\n{_user_trace(error, program)}")
+        return REPORTED
+    return 0
+
+
+async def _run(program: Path, parallel: int) -> None:
+    """The program in the stack's event loop, with as many threads as the SDK's own host gives it."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(4 * min(parallel, 64)))
     entry = program / "__main__.py" if program.is_dir() else program
 
     def body() -> None:
         runpy.run_path(str(entry), run_name="__main__")
 
-    try:
-        asyncio.run(runtime.run_in_stack(body))
-    except RunError as error:
-        log.error(str(error))
-        return 32
-    except Exception:
-        log.error(f"Program failed with an unhandled exception:\n{traceback.format_exc()}")
-        return 32
-    return 0
+    await runtime.run_in_stack(body)
+
+
+def _user_trace(error: Exception, program: Path) -> str:
+    """The traceback from the program's first own frame on; all of it when there is none."""
+    lines = traceback.TracebackException.from_exception(error)
+    own = next((i for i, f in enumerate(lines.stack) if Path(f.filename).is_relative_to(program)), 0)
+    lines.stack = traceback.StackSummary.from_list(list(lines.stack)[own:])
+    return "".join(lines.format())
 
 
 if __name__ == "__main__":
