@@ -47,6 +47,6 @@ def read(tool: Tool) -> dict[str, Any] | None:
     try:
         record = json.loads(_stamp(tool).read_text())
         holds = record["digest"] == digest(tool) and record["files"] == _files(tool)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return record if holds else None
