@@ -146,7 +146,7 @@ class FileDownload:
             self.discard()
             raise ChecksumError(
                 f"{self._store.address(self._key)}: SHA-256 {found}, the manifest says {self.entry.sha256}; "
-                "the object is damaged or was replaced: publish the revision again"
+                "thrown away and fetched again. If it stays so, the object is damaged: publish the revision again"
             )
         with self._part.open("rb") as file:
             os.fsync(file.fileno())

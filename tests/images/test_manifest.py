@@ -1,0 +1,103 @@
+"""What a manifest may hold, and that building one and reading it agree."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from weight_cache import manifest
+from weight_cache.cli import main
+from weight_cache.errors import ManifestError
+
+DIGEST = "0" * 64
+_PART = st.text("abcXYZ019-_.", min_size=1, max_size=8).filter(
+    lambda part: part not in {".", ".."} and not part.endswith((".part", ".parts", ".tmp"))
+)
+
+
+def _raw(files: object, **changes: object) -> bytes:
+    return json.dumps({"schema": 1, "revision": "r1", "files": files, **changes}).encode()
+
+
+def _file(path: object = "a", size: object = 1, sha256: object = DIGEST) -> dict[str, object]:
+    return {"path": path, "sizeBytes": size, "sha256": sha256}
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "expected an object"),
+        (_raw([]), "lists no files"),
+        (_raw({}), "expected an object"),
+        (_raw([_file()], schema=2), "schema 2"),
+        (_raw([_file()], revision="r2"), "'r2'"),
+        (_raw([1]), "files[0]"),
+        (_raw([_file("../a")]), "must not leave"),
+        (_raw([_file("/a")]), "must be relative"),
+        (_raw([_file("a/./b")]), "must be relative"),
+        (_raw([_file("a\\b")]), "forward slashes"),
+        (_raw([_file("")]), "forward slashes"),
+        (_raw([_file(None)]), "forward slashes"),
+        (_raw([_file("READY")]), "cache itself"),
+        (_raw([_file("x.part")]), "cache itself"),
+        (_raw([_file(size=-1)]), "sizeBytes -1"),
+        (_raw([_file(size=True)]), "sizeBytes True"),
+        (_raw([_file(size=1.5)]), "sizeBytes 1.5"),
+        (_raw([_file(sha256="ABC")]), "sha256 'ABC'"),
+        (_raw([_file(), _file()]), "listed twice: a"),
+        (_raw([_file("a"), _file("a/b")]), "as a file and as a folder"),
+    ],
+)
+def test_bad_manifest_is_refused_with_its_place(raw: bytes, words: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        manifest.parse(raw, "r1", "s3://b/manifest.json")
+    assert "s3://b/manifest.json" in str(caught.value)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("revision", ["", "..", "a/b", ".hidden", "x.partial", "a" * 129, "a b"])
+def test_a_revision_is_one_safe_folder_name(revision: str) -> None:
+    with pytest.raises(ManifestError):
+        manifest.check_revision(revision)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.lists(_PART, min_size=1, max_size=3).map("/".join), st.binary(max_size=50), min_size=1),
+)
+def test_a_built_manifest_is_read_back(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
+    folder = tmp_path_factory.mktemp("weights")
+    written: dict[str, bytes] = {}
+    for name, data in files.items():
+        path = folder / name
+        if name in {manifest.NAME, manifest.READY} or any(parent.is_file() for parent in path.parents):
+            continue
+        if path.is_dir():
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        written[name] = data
+    if not written:
+        return
+    raw = manifest.build(folder, "r1")
+    found = manifest.parse(raw, "r1", "here")
+    assert {entry.path: entry.size for entry in found.files} == {name: len(data) for name, data in written.items()}
+    assert raw == manifest.build(folder, "r1")
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_refused_and_never_crashes(raw: bytes) -> None:
+    with pytest.raises(ManifestError):
+        manifest.parse(raw, "r1", "here")
+
+
+def test_command_writes_a_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "rev-7"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    assert main(["manifest", str(folder)]) == 0
+    assert manifest.parse(capsys.readouterr().out.encode(), "rev-7", "stdout").files[0].path == "config.json"
+    assert main(["manifest", str(tmp_path / "absent")]) == 1
+    assert "no such folder" in capsys.readouterr().err
