@@ -18,7 +18,6 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
     namespace = platform.namespace
     sizing, gate = settings.sizing, settings.gateway
     engines = sizing.min_engines
-    prefix = f"{settings.model.weights_prefix}/{settings.model.revision}"
     rate = sizing.prediction.tokens_per_second * engines
     return contract.Outputs(
         endpoint=contract.Endpoint(
