@@ -186,12 +186,14 @@ def _show(result: dict[str, Any]) -> None:
     console.print(
         f"endpoint    {result['endpoint']}\nkubeconfig  {result['kubeconfig']}\nAPI key     {result['apiKeyFile']}"
     )
-    console.print(
-        f'try         curl -N {result["endpoint"]}/v1/chat/completions -H "authorization: Bearer $(cat {result["apiKeyFile"]})" '
-        '-H \'content-type: application/json\' -d \'{"model": "llama-3-70b-instruct", "stream": true, "max_tokens": 24, '
-        '"messages": [{"role": "user", "content": "hello"}]}\'',
-        soft_wrap=True,
-    )
+    request = {"model": "llama-3-70b-instruct", "stream": True, "max_tokens": 24,
+               "messages": [{"role": "user", "content": "hello"}]}  # fmt: skip
+    words = [
+        f"try         curl -N {result['endpoint']}/v1/chat/completions",
+        f'-H "authorization: Bearer $(cat {result["apiKeyFile"]})"',
+        f"-H 'content-type: application/json' -d '{json.dumps(request)}'",
+    ]
+    console.print(" ".join(words), soft_wrap=True)
 
 
 def _mark(value: bool) -> str:

@@ -1,4 +1,4 @@
-"""Applies the CRDs of Karpenter, Gateway API and Envoy Gateway, read from the modules that the tools were built from."""
+"""Applies the CRDs of Karpenter, Gateway API and Envoy Gateway, from the modules that the tools were built from."""
 
 from __future__ import annotations
 

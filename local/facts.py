@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -72,14 +71,14 @@ def inner_pids(supervisor_pid: int) -> dict[int, int]:
     found: dict[int, int] = {}
     try:
         children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text().split()
-        namespace = os.readlink(f"/proc/{children[0]}/ns/pid")
+        namespace = Path(f"/proc/{children[0]}/ns/pid").readlink()
     except (FileNotFoundError, IndexError):
         return found
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            if os.readlink(entry / "ns/pid") != namespace:
+            if (entry / "ns/pid").readlink() != namespace:
                 continue
             status = (entry / "status").read_text()
         except (FileNotFoundError, ProcessLookupError, PermissionError):

@@ -28,7 +28,7 @@ def stream(
     while time.monotonic() < deadline:
         try:
             return _once(found, key, model)
-        except (OSError, http.client.HTTPException, _NotYet) as error:
+        except (OSError, http.client.HTTPException, _NotYetError) as error:
             last = f"{type(error).__name__}: {error}"
             time.sleep(0.3)
     raise LocalError(
@@ -37,7 +37,7 @@ def stream(
     )
 
 
-class _NotYet(Exception):
+class _NotYetError(Exception):
     pass
 
 
@@ -58,7 +58,7 @@ def _once(found: facts.Facts, key: str, model: str) -> dict[str, Any]:
         )
         answer = connection.getresponse()
         if answer.status in (401, 404, 503):
-            raise _NotYet(f"status {answer.status}: {answer.read(200)!r}")
+            raise _NotYetError(f"status {answer.status}: {answer.read(200)!r}")
         if answer.status != 200:
             raise LocalError(
                 f"{found.endpoint}/v1/chat/completions: status {answer.status}: {answer.read(400)!r}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ def write_kubeconfig(file: Path, server: str, ca: Path, cert: Path, key: Path) -
     part = file.with_name(file.name + ".part")
     part.touch(mode=0o600)
     part.write_text(yaml.safe_dump(config, sort_keys=False))
-    os.replace(part, file)
+    part.replace(file)
     return file
 
 

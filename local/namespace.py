@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ from srvmod.local.errors import LocalError
 from srvmod.local.paths import State
 
 LISTENERS = ("api", "aws", "endpoint")
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 END_TIMEOUT_SECONDS = 15.0
 
 
@@ -57,7 +59,7 @@ def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: s
         json.dumps({name: listener.fileno() for name, listener in listeners.items()}),
     ]
     env = {
-        "PATH": f"{Path(sys.executable).parent}:{tools['kubelet'].parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PATH": ":".join([str(Path(sys.executable).parent), str(tools["kubelet"].parent), SYSTEM_PATH]),
         "HOME": os.environ.get("HOME", "/root"),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
@@ -135,10 +137,8 @@ def end(state: State, found: facts.Facts) -> None:
     """End every process of the stack: ask, wait, then kill the namespace's holder (the kernel ends the rest)."""
     inside = facts.inner_pids(found.supervisor_pid) if found.alive() else {}
     if found.alive():
-        try:
+        with contextlib.suppress(OSError, ValueError):
             ask(state, "stop")
-        except (OSError, ValueError):
-            pass
         deadline = time.monotonic() + END_TIMEOUT_SECONDS
         while found.alive() and time.monotonic() < deadline:
             time.sleep(0.1)

@@ -20,7 +20,8 @@ PASSPHRASE = "srvmod-local"
 
 def environment(state: State, found: facts.Facts, tools_bin: Path) -> dict[str, str]:
     """Variables that lead the plain `pulumi` command to the local stack (printed by `srvmod local env`)."""
-    path = f"{REPO / 'local/providers/bin'}:{tools_bin}:{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}"
+    own = (REPO / "local/providers/bin", tools_bin, Path(sys.executable).parent)
+    path = ":".join([*map(str, own), os.environ.get("PATH", "/usr/bin:/bin")])
     return {
         "PATH": path,
         "PULUMI_BACKEND_URL": f"file://{state.pulumi_backend}",

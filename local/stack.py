@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import secrets
 import shutil
@@ -68,7 +67,6 @@ class LocalStack:
     def up(self) -> None:
         """Bring everything up, or repair what is down; idempotent."""
         from srvmod.local.nodes import check_host
-
         from srvmod.tools import ensure
 
         problems = check_host(self.state.root)
@@ -152,7 +150,7 @@ class LocalStack:
         )
         seeder.start()
         try:
-            pulumi.run("up", "--yes", "--skip-preview", "--stack", STACK, on_line=lambda line: self._pulumi_line(line))
+            pulumi.run("up", "--yes", "--skip-preview", "--stack", STACK, on_line=self._pulumi_line)
         finally:
             stop.set()
             seeder.join(30)
@@ -161,6 +159,15 @@ class LocalStack:
         words = line.split()
         if len(words) > 3 and words[0] in "+-~" and words[-1] not in ("creating", "updating"):
             self.progress("pulumi up", " ".join(words[1:4]))
+
+    def outputs(self) -> dict[str, object]:
+        """The stack's outputs, secrets masked. Raises LocalError when there is no running stack."""
+        from srvmod.tools import ensure
+
+        found = facts.load(self.state.facts_file)
+        if found is None:
+            raise LocalError("no local stack", "run `srvmod local up`")
+        return self.pulumi(found, ensure(["pulumi"])).outputs()
 
     def pulumi(self, found: facts.Facts, tools: Mapping[str, Path]) -> Pulumi:
         from srvmod.tools import BIN
@@ -188,6 +195,7 @@ class LocalStack:
                 "nodes": [],
             }
         from srvmod.local.cluster_view import nodes
+        from srvmod.local.nodes import processes
 
         pids = facts.inner_pids(found.supervisor_pid)
         components = [{"name": "supervisor", "pid": pids.get(1), "healthy": True, "problem": ""}]
@@ -205,14 +213,9 @@ class LocalStack:
         except Exception as error:  # whatever the API server's trouble is, status must still tell the rest
             seen, problem = [], f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
         components += [
-            {
-                "name": f"{process}@{node['name']}",
-                "pid": pids.get(pid),
-                "healthy": pids.get(pid) is not None,
-                "problem": "",
-            }
-            for node in seen
-            for process, pid in node.pop("processes", {}).items()
+            _node_process(node, name, pids.get(pid) if pid else None)
+            for node, parts in processes(self.state.root).items()
+            for name, pid in parts.items()
         ]
         return {
             "running": True,
@@ -254,5 +257,6 @@ def _private(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def save_json(file: Path, value: object) -> None:
-    file.write_text(json.dumps(value, indent=1))
+def _node_process(node: str, name: str, pid: int | None) -> dict[str, Any]:
+    """A node's process. Its health is the kubelet's own word in the node's Ready condition; this says that it runs."""
+    return {"name": f"{name}@{node}", "pid": pid, "healthy": pid is not None, "problem": "" if pid else "not running"}

@@ -1,6 +1,7 @@
-"""The init of the stack's own namespaces: makes network and root file system, starts components, answers `status`.
+"""The init of the stack's namespaces: makes network and root file system, starts components, answers `status`.
 
-Started by namespace.py through `unshare` in namespaces of its own (network, mount, pid), so it is pid 1 of a pid namespace: when it ends, for whatever reason, the kernel ends everything that it started.
+Started by namespace.py through `unshare` in namespaces of its own (network, mount, pid), so it is pid 1 of a pid
+namespace: when it ends, for whatever reason, the kernel ends everything that it started.
 It doesn't restart what dies: `local status` says what is down, `local up` starts it again.
 """
 
