@@ -40,6 +40,10 @@ def trees(mount: Path = MOUNT) -> list[Path]:
     return list(found.values())
 
 
+# A cgroup counts like this many processes outside it when CPU time is short: engines as much as the control plane.
+PROCESSES_WORTH = 8
+
+
 def create(path: str, mount: Path = MOUNT) -> None:
     """Makes the cgroup `path` (as "/srvmod-1/slot0") ready to hold pods. Raises OSError where that is refused."""
     parts = path.strip("/").split("/")
@@ -53,6 +57,9 @@ def create(path: str, mount: Path = MOUNT) -> None:
                 # A new version 1 cpuset is empty and takes no process.
                 if version(mount) == 1 and (child / name).exists() and not (child / name).read_text().strip():
                     (child / name).write_text((parent / name).read_text())
+            for name, share in (("cpu.shares", 1024), ("cpu.weight", 100)):
+                if (child / name).exists():
+                    (child / name).write_text(str(share * PROCESSES_WORTH))
             parent = child
         _delegate(parent, mount)
 

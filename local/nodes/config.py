@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from srvmod.local.facts import BRIDGE, BRIDGE_ADDRESS
+from srvmod.local.nodes import without_seccomp
 from srvmod.local.nodes.paths import CONTAINERD_SOCKET, KUBELET_ROOT, NETWORK, Slot
 
 PAUSE_IMAGE = "docker.io/srvmod/pause:local"
@@ -97,6 +100,17 @@ def containerd_toml(slot: Slot, runc: Path, cni_bin: Path) -> str:
     )
 
 
+def runc_script(runc: Path) -> str:
+    """What containerd calls in place of a runc without seccomp; see `without_seccomp`."""
+    python, helper = shlex.quote(sys.executable), shlex.quote(without_seccomp.__file__)
+    program = shlex.quote(str(runc))
+    return (
+        "#!/bin/sh\n"
+        f'for word; do [ "$word" = create ] && exec {python} -I -S {helper} {program} "$@"; done\n'
+        f'exec {program} "$@"\n'
+    )
+
+
 def cni_conflist(slot: Slot) -> str:
     """Pods hang on the stack's one bridge; each slot gives out its own range of the bridge's network."""
     first, last = slot.pod_range
@@ -171,6 +185,8 @@ def kubelet_configuration(
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
+        # without CAP_SYS_RESOURCE a kubelet can't lower its own score, and would complain for ever
+        "oomScoreAdj": int(Path("/proc/self/oom_score_adj").read_text()),
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         # images are imported once and can't be pulled again: never collect them
         "imageGCHighThresholdPercent": 100,

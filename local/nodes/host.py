@@ -58,7 +58,7 @@ def _programs() -> list[Problem]:
         if shutil.which(name) is None
     ]
     if find("runc") is None and shutil.which("cc") is None and shutil.which("gcc") is None:
-        fix = "install runc (Debian: apt install runc), or a C compiler so that it can be built (apt install gcc libc6-dev)"
+        fix = "install runc (Debian: apt install runc), or a C compiler to build it (apt install gcc libc6-dev)"
         found.append(Problem("neither runc nor a C compiler is there", "containers", fix))
     return found
 
@@ -121,7 +121,7 @@ def _trials(state_root: Path) -> list[Problem]:
         (
             lambda: _unshare("true", place),
             "own network, mount and pid namespaces",
-            "in a container, run it privileged; else allow namespaces (user.max_net_namespaces, user.max_mnt_namespaces)",
+            "in a container, run it privileged; else raise user.max_net_namespaces and user.max_mnt_namespaces",
         ),
         (
             lambda: _unshare("ip link add probe0 type bridge && ip link add probe1 type veth peer name probe2", place),

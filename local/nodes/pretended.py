@@ -91,7 +91,14 @@ class PretendedNodes:
         token.write_text(answer["status"]["token"])
         (account / "namespace").write_text(NAMESPACE)
         shutil.copyfile(self.authority, account / "ca.crt")
-        env = {**environment(pod, node), **_api_address(self.api.server), "PYTHONPATH": str(REPO / "images" / NAME)}
+        env = {
+            **environment(pod, node),
+            **_api_address(self.api.server),
+            # all agents share one network here, on nodes they don't
+            "HOST": "127.0.0.1",
+            "PORT": "0",
+            "PYTHONPATH": str(REPO / "images" / NAME),
+        }
         replace(self.agent(node), env=env).start()
         self._names.add(node)
         log.info("Node %s: weight cache started", node)

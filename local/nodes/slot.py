@@ -123,13 +123,15 @@ class RealNode:
     def prepare(self) -> None:
         """Makes the slot ready for a Node: namespace, cgroup, address, containerd. Quick when it is ready."""
         hardware.write_p5(self.slot.hardware)
-        cgroups.create(self.slot.cgroup)
+        # A kubelet that makes this cgroup itself gives it all its CPUs, pretended ones too, which the kernel refuses;
+        # one that finds it only complains about that in an event.
+        cgroups.create(f"{self.slot.cgroup}/kubepods")
         fresh = self.holder().pid() is None
         if fresh:
             self._hold()
         for folder in (self.slot.config / "cni", self.slot.kubelet / "device-plugins"):
             folder.mkdir(parents=True, exist_ok=True)
-        _write(self.slot.config / "containerd.toml", config.containerd_toml(self.slot, self.tools.runc, self.tools.cni))
+        _write(self.slot.config / "containerd.toml", config.containerd_toml(self.slot, self._runc(), self.tools.cni))
         _write(self.slot.config / "cni" / "10-srvmod.conflist", config.cni_conflist(self.slot))
         _write(
             self.slot.config / "resolv.conf",
@@ -140,6 +142,16 @@ class RealNode:
         if fresh:
             # A new namespace is a machine that was just switched on: what an earlier one ran is gone.
             self.remove_pods()
+
+    def _runc(self) -> Path:
+        """The runc that containerd calls: the real one, or a script before it when it can't do seccomp."""
+        if self.tools.runc_has_seccomp():
+            return self.tools.runc
+        log.warning("runc %s has no seccomp: pods run without system-call filters", self.tools.runc)
+        script = self.slot.config / "runc"
+        _write(script, config.runc_script(self.tools.runc))
+        script.chmod(0o755)
+        return script
 
     def _hold(self) -> None:
         """Starts the holder and waits until its mounts are made."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,3 +50,11 @@ class Toolset:
         ours = [path.parent for path in (self.shim, self.runc)]
         system = [Path(found).parent for name in ("mount", "umount") if (found := shutil.which(name))]
         return ":".join(dict.fromkeys(str(folder) for folder in [*ours, *system, Path("/usr/sbin"), Path("/sbin")]))
+
+    def runc_has_seccomp(self) -> bool:
+        """Whether this runc can apply system-call filters; one built without libseccomp refuses containers with any."""
+        answer = subprocess.run([str(self.runc), "features"], capture_output=True, text=True, check=False)
+        # versions before 1.1 don't know the command; distributions built those with libseccomp
+        return answer.returncode != 0 or bool(
+            json.loads(answer.stdout).get("linux", {}).get("seccomp", {}).get("enabled")
+        )

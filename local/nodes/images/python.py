@@ -9,7 +9,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from srvmod.local.nodes.images.layer import LOADER_CACHE, Layer, PackingError
 
@@ -71,9 +71,10 @@ def system_files(layer: Layer) -> None:
     layer.folder("/tmp", 0o1777)
 
 
-def packages(requirements: Path) -> Layer:
+def packages(requirements: Path, botocore_services: frozenset[str] = frozenset()) -> Layer:
     """The packages of a requirements file (`name==version` a line), copied from this environment.
 
+    Of botocore's descriptions of every AWS service (most of its size) only `botocore_services` are taken.
     Raises PackingError that names a package that is missing here or has another version.
     """
     layer = Layer(linked=True)
@@ -81,6 +82,11 @@ def packages(requirements: Path) -> Layer:
         requirement = line.partition("#")[0].strip()
         if requirement:
             _package(layer, requirement, requirements)
+    data = PurePosixPath(APP, "botocore", "data")
+    for target in [path for path in layer.files if data in path.parents]:
+        service = target.relative_to(data).parts[0]
+        if len(target.relative_to(data).parts) > 1 and service not in botocore_services:
+            del layer.files[target]
     return layer
 
 

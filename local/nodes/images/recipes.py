@@ -16,6 +16,8 @@ from srvmod.tools import envoy, golang
 PLUGIN_MODULE = REPO / "local" / "nodes" / "pretend-gpu-plugin"
 ENGINE = REPO / "local" / "engine"
 WEIGHT_CACHE = REPO / "images" / "weight-cache"
+# The agent talks to these alone; the same list stands in its Dockerfile.
+_BOTOCORE_SERVICES = frozenset({"s3", "sts", "sso", "sso-oidc"})
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PYTHON_ENV = {"PATH": _PATH, "PYTHONPATH": python.APP, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
@@ -62,7 +64,7 @@ def recipes(tools: Mapping[str, Path], scratch: Path) -> list[Recipe]:
             "docker.io/srvmod/weight-cache:local",
             [
                 base,
-                lambda: python.packages(WEIGHT_CACHE / "requirements.txt"),
+                lambda: python.packages(WEIGHT_CACHE / "requirements.txt", _BOTOCORE_SERVICES),
                 lambda: python.program(WEIGHT_CACHE, ["weight_cache"]),
             ],
             ["/usr/bin/env", "python3", "-m", "weight_cache"],
