@@ -140,7 +140,6 @@ class Cluster(pulumi.ComponentResource):
             ),
             self._child,
         )
-        public = {"public_access_cidrs": list(args.public_access_cidrs)} if args.public_access_cidrs else {}
         return eks.Cluster(
             name,
             name=args.names.cluster,
@@ -155,6 +154,7 @@ class Cluster(pulumi.ComponentResource):
             kubernetes_service_ip_address_range=args.service_cidr,
             endpoint_private_access=True,
             endpoint_public_access=bool(args.public_access_cidrs),
+            public_access_cidrs=list(args.public_access_cidrs) or None,
             encryption_config_key_arn=key.arn,
             enabled_cluster_log_types=list(LOG_TYPES),
             deletion_protection=args.deletion_protection,
@@ -166,7 +166,6 @@ class Cluster(pulumi.ComponentResource):
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             tags=args.names.tags("cluster"),
             opts=pulumi.ResourceOptions(parent=self, depends_on=role.attachments),
-            **public,
         )
 
     def _admins(self, control_plane: eks.Cluster) -> None:

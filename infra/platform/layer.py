@@ -117,30 +117,26 @@ def _device_plugin(settings: Settings, opts: pulumi.ResourceOptions) -> None:
 
 
 def gateway_of(settings: Settings) -> gateway_documents.Gateway:
-    """The gateway as settings describe it. A simulated stack has no system nodes and no load balancer: its Envoy
-    runs on the pool and is reached by a ClusterIP."""
+    """The gateway as settings describe it. A simulated stack has no system nodes: its Envoy runs on the pool."""
     spec = settings.gateway
     longest = f"{spec.max_stream_seconds}s"
     if settings.aws.simulated:
         place = {
-            "service_type": "ClusterIP",
             "node_selector": {POOL_LABEL: identifiers.POOL},
             "tolerations": [toleration(POOL_TAINT)],
             "cpus": 1,
         }
     else:
-        place = {
-            "service_type": "LoadBalancer",
-            "load_balancer_class": gateway_documents.NLB_CLASS,
-            "service_annotations": gateway_documents.nlb_annotations(
-                internal=spec.scheme is GatewayScheme.INTERNAL, certificate=spec.certificate_arn
-            ),
-            "node_selector": {NODES_LABEL: SYSTEM_NODES},
-        }
+        place = {"node_selector": {NODES_LABEL: SYSTEM_NODES}}
     return gateway_documents.Gateway(
         namespace=SERVING,
         replicas=spec.replicas,
         image=identifiers.mirrored(settings, versions.ENVOY.reference),
+        service_type="LoadBalancer",
+        load_balancer_class=gateway_documents.NLB_CLASS,
+        service_annotations=gateway_documents.nlb_annotations(
+            internal=spec.scheme is GatewayScheme.INTERNAL, certificate=spec.certificate_arn
+        ),
         tls_secret=spec.tls_secret,
         port=gateway_documents.HTTPS_PORT if spec.tls else gateway_documents.HTTP_PORT,
         stream_idle=STREAM_IDLE,

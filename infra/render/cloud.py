@@ -1,7 +1,7 @@
 """A cloud that answers with placeholders: what only exists after a deployment gets a name instead of a value."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from pulumi.runtime import mocks
 
@@ -49,7 +49,7 @@ class PlaceholderCloud(mocks.Mocks):
             state |= self._cluster(args)
         return placeholder(args.name, "id"), state
 
-    def call(self, args: mocks.MockCallArgs) -> dict[str, Any]:
+    def call(self, args: mocks.MockCallArgs) -> NoReturn:
         """The program asks AWS for its API keys, and nothing else, while it runs."""
         if args.token != SECRET_VERSION:
             raise NotImplementedError(f"{args.token}: not among the program's invokes; fix: take it from settings")

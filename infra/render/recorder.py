@@ -12,6 +12,7 @@ from typing import Any
 import pulumi
 from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime.stack import Stack
 from pulumi.runtime.sync_await import _ensure_event_loop
 
 from srvmod.infra.render.cloud import PlaceholderCloud
@@ -127,8 +128,9 @@ def record(
 
         def run() -> pulumi.Output[None]:
             program()
-            outputs = pulumi.Output.from_input(dict(pulumi.runtime.get_root_resource().outputs))
-            return outputs.apply(monitor.graph.outputs.update)
+            root = pulumi.runtime.get_root_resource()
+            assert isinstance(root, Stack)
+            return pulumi.Output.from_input(dict(root.outputs)).apply(monitor.graph.outputs.update)
 
         pulumi.runtime.test(run)()
 

@@ -41,9 +41,9 @@ FIXED: Mapping[str, Any] = {
     "skipDefaultSecurityGroups": True,
     "createOidcProvider": False,
     "useDefaultVpcCni": True,
-    "kubeProxyAddonOptions": {"enabled": False},
-    "corednsAddonOptions": {"enabled": False},
 }
+SWITCHED_OFF = frozenset({"kubeProxyAddonOptions", "corednsAddonOptions"})
+"""Blocks whose `enabled` must be false."""
 _DEFAULTS: Mapping[str, Any] = {"createOidcProvider": False}
 
 
@@ -79,11 +79,13 @@ def check(inputs: Mapping[str, Any]) -> None:
         if name in FIXED:
             if value != FIXED[name]:
                 raise UnhandledArgument(f"{name}={value!r}: the simulated eks.Cluster only has {FIXED[name]!r}")
+        elif name in SWITCHED_OFF:
+            if not isinstance(value, Mapping) or value.get("enabled") is not False:
+                raise UnhandledArgument(f"{name}={value!r}: the simulated eks.Cluster only has enabled=False")
         elif name not in HANDLED:
             raise UnhandledArgument(f"{name} isn't handled by the simulated eks.Cluster ({', '.join(sorted(HANDLED))})")
-    for name, value in FIXED.items():
-        if name not in inputs and name not in _DEFAULTS:
-            raise UnhandledArgument(f"{name} must be {value!r}: the simulated eks.Cluster has nothing else")
+    for name in sorted({*FIXED, *SWITCHED_OFF} - set(_DEFAULTS) - set(inputs)):
+        raise UnhandledArgument(f"{name} must be given: the simulated eks.Cluster has only {FIXED.get(name, 'enabled=False')}")
 
 
 def kubeconfig(name: str, endpoint: str, authority: str) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             "config": dict(request.config),
             "secrets": list(request.configSecretKeys),
         }
-        argv = [sys.executable, "-u", str(Path(__file__).with_name("program.py")), json.dumps(run)]
+        argv = [sys.executable, "-P", "-u", str(Path(__file__).with_name("program.py")), json.dumps(run)]
         with self._child(argv, request.pwd, {}, None) as child:
             context.add_callback(lambda: self._stop(child))
             code = child.wait()
@@ -108,9 +108,9 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         """A plugin written in Python: a policy pack (kind analyzer), or a component package."""
         folder = request.info.program_directory or request.program
         if request.kind == "analyzer":
-            argv = [sys.executable, "-u", "-m", "pulumi.policy", *request.args, folder]
+            argv = [sys.executable, "-P", "-u", "-m", "pulumi.policy", *request.args, folder]
         else:
-            argv = [sys.executable, "-u", folder, *request.args]
+            argv = [sys.executable, "-P", "-u", folder, *request.args]
         extra = dict(entry.split("=", 1) for entry in request.env)
         child = self._child(argv, request.pwd or folder, extra, subprocess.PIPE)
         context.add_callback(lambda: self._stop(child))
