@@ -48,9 +48,15 @@ def availability_zones(aws: Aws, props: Props) -> Props:
 def secret_version(aws: Aws, props: Props) -> Props:
     _known("getSecretVersion", props, "secretId")
     found = aws("secretsmanager", "get_secret_value", SecretId=props["secretId"])
-    return {"id": f"{found['ARN']}|{found['VersionId']}", "arn": found["ARN"], "secretId": props["secretId"],
-            "secretString": found["SecretString"], "versionId": found["VersionId"], "versionStages": found["VersionStages"],
-            "createdDate": str(found["CreatedDate"])}  # fmt: skip
+    return {
+        "id": f"{found['ARN']}|{found['VersionId']}",
+        "arn": found["ARN"],
+        "secretId": props["secretId"],
+        "secretString": found["SecretString"],
+        "versionId": found["VersionId"],
+        "versionStages": found["VersionStages"],
+        "createdDate": str(found["CreatedDate"]),
+    }
 
 
 def policy_document(aws: Aws, props: Props) -> Props:

@@ -85,7 +85,8 @@ def check(inputs: Mapping[str, Any]) -> None:
         elif name not in HANDLED:
             raise UnhandledArgument(f"{name} isn't handled by the simulated eks.Cluster ({', '.join(sorted(HANDLED))})")
     for name in sorted({*FIXED, *SWITCHED_OFF} - set(_DEFAULTS) - set(inputs)):
-        raise UnhandledArgument(f"{name} must be given: the simulated eks.Cluster has only {FIXED.get(name, 'enabled=False')}")
+        only = FIXED.get(name, "enabled=False")
+        raise UnhandledArgument(f"{name} must be given: the simulated eks.Cluster has only {only}")
 
 
 def kubeconfig(name: str, endpoint: str, authority: str) -> dict[str, Any]:
