@@ -10,8 +10,6 @@ from pathlib import Path
 
 MOUNT = Path("/sys/fs/cgroup")
 NEEDED = frozenset({"cpu", "cpuset", "memory", "pids"})
-# Version 1 names its accounting controllers apart; kubelet and runc use these as well where they are.
-V1_TREES = (*sorted(NEEDED), "cpuacct", "blkio", "devices", "freezer", "hugetlb", "net_cls", "perf_event", "systemd")
 
 
 def version(mount: Path = MOUNT) -> int:
@@ -31,10 +29,9 @@ def trees(mount: Path = MOUNT) -> list[Path]:
     if version(mount) == 2:
         return [mount]
     found: dict[tuple[int, int], Path] = {}
-    for name in V1_TREES:
-        tree = mount / name
-        if (tree / "tasks").exists():
-            # cpu and cpuacct are often one tree under two names
+    for tree in sorted(mount.iterdir()):
+        if (tree / "cgroup.procs").exists():
+            # cpu and cpuacct are often one tree under two names; systemd's and a version 2 tree are among them
             stat = tree.stat()
             found.setdefault((stat.st_dev, stat.st_ino), tree)
     return list(found.values())
