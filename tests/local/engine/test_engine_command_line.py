@@ -13,13 +13,17 @@ from srvmod_engine.serve_args import human_readable_int, option_table, parse
 from .rig import make_config
 
 
+def _words(line: str) -> list[str]:
+    return line.split()
+
+
 def test_the_options_of_a_real_deployment_are_taken(weights: Path) -> None:
     config = make_config(
         weights,
-        *"--block-size 16 --max-model-len 8192 --max-num-seqs 768 --max-num-batched-tokens 2k".split(),
-        *"--max-cudagraph-capture-size 768 --enable-chunked-prefill --enable-prefix-caching".split(),
-        *"--async-scheduling --stream-interval 1 --gpu-memory-utilization 0.92 --shutdown-timeout 60".split(),
-        *"--distributed-executor-backend mp --disable-uvicorn-access-log -O2 --compilation-config.mode=3".split(),
+        *_words("--block-size 16 --max-model-len 8192 --max-num-seqs 768 --max-num-batched-tokens 2k"),
+        *_words("--max-cudagraph-capture-size 768 --enable-chunked-prefill --enable-prefix-caching"),
+        *_words("--async-scheduling --stream-interval 1 --gpu-memory-utilization 0.92 --shutdown-timeout 60"),
+        *_words("--distributed-executor-backend mp --disable-uvicorn-access-log -O2 --compilation-config.mode=3"),
         "--custom-histogram-buckets",
         '{"inter_token_latency": [0.02, 0.03, 0.038], "time_to_first_token": [0.35]}',
     )
