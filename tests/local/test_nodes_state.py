@@ -1,0 +1,63 @@
+"""What the launcher reads back: the kubelet's checkpoint, records, the weight cache's settings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from srvmod.local import nodes
+from srvmod.local.nodes.allocations import CHECKPOINT, gpus_by_pod
+from srvmod.local.nodes.paths import Slot
+from srvmod.local.nodes.pretended import environment
+from srvmod.local.nodes.without_seccomp import strip
+from srvmod.local.paths import State
+
+
+def test_gpus_of_a_pod_are_sorted_over_its_containers(tmp_path: Path) -> None:
+    entries = [
+        {"PodUID": "p", "ContainerName": "a", "ResourceName": "nvidia.com/gpu", "DeviceIDs": {"1": ["GPU-5", "GPU-4"]}},
+        {"PodUID": "p", "ContainerName": "b", "ResourceName": "nvidia.com/gpu", "DeviceIDs": {"0": ["GPU-0"]}},
+        {"PodUID": "q", "ContainerName": "c", "ResourceName": "example.com/nic", "DeviceIDs": {"0": ["N-0"]}},
+    ]
+    file = tmp_path / CHECKPOINT
+    file.parent.mkdir()
+    file.write_text(json.dumps({"Data": {"PodDeviceEntries": entries, "RegisteredDevices": {}}, "Checksum": 1}))
+    assert gpus_by_pod(tmp_path) == {"p": [0, 4, 5]}
+
+
+def test_before_the_first_pod_there_are_none(tmp_path: Path) -> None:
+    assert gpus_by_pod(tmp_path) == {}
+
+
+def test_processes_of_the_nodes_that_hold_slots(tmp_path: Path) -> None:
+    state = State(tmp_path)
+    slot = Slot(state, 1)
+    slot.root.mkdir(parents=True)
+    slot.record.write_text(json.dumps({"name": "kwok-a", "uid": "u", "kubelet": {}, "labels": {}, "gpus": True}))
+    state.run.mkdir(parents=True)
+    (state.run / "kubelet-1.pid").write_text("42\n")
+    assert nodes.processes(tmp_path) == {"kwok-a": {"containerd": None, "kubelet": 42, "gpu-plugin": None}}
+
+
+def test_the_agent_gets_the_pods_environment() -> None:
+    pod = {
+        "containers": [
+            {
+                "env": [
+                    {"name": "BUCKET", "value": "b"},
+                    {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                ]
+            }
+        ]
+    }
+    assert environment(pod, "kwok-a") == {"BUCKET": "b", "NODE_NAME": "kwok-a"}
+
+
+def test_only_the_seccomp_profile_is_taken_out(tmp_path: Path) -> None:
+    config = {"process": {"args": ["x"]}, "linux": {"seccomp": {"defaultAction": "SCMP_ACT_ERRNO"}, "namespaces": []}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    strip(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text()) == {
+        "process": {"args": ["x"]},
+        "linux": {"namespaces": []},
+    }
