@@ -37,7 +37,8 @@ def checked(secret: str, clients: Sequence[str], text: str) -> Mapping[str, str]
     short = sorted(client for client, key in keys.items() if len(key) < LEAST_KEY_LENGTH)
     if short:
         raise ValueError(
-            f"secret {secret}: the keys of {short} are short; allowed: at least {LEAST_KEY_LENGTH} characters; fix: {fix}"
+            f"secret {secret}: the keys of {short} are short; allowed: at least {LEAST_KEY_LENGTH} characters; "
+            f"fix: {fix}"
         )
     if len(set(keys.values())) < len(keys):
         raise ValueError(f"secret {secret}: two clients have the same key; allowed: one key per client; fix: {fix}")

@@ -1,6 +1,6 @@
 """The platform layer: from settings to namespaces, controllers, pool, device plugin and gateway."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pulumi
 
@@ -120,15 +120,7 @@ def gateway_of(settings: Settings) -> gateway_documents.Gateway:
     """The gateway as settings describe it. A simulated stack has no system nodes: its Envoy runs on the pool."""
     spec = settings.gateway
     longest = f"{spec.max_stream_seconds}s"
-    if settings.aws.simulated:
-        place = {
-            "node_selector": {POOL_LABEL: identifiers.POOL},
-            "tolerations": [toleration(POOL_TAINT)],
-            "cpus": 1,
-        }
-    else:
-        place = {"node_selector": {NODES_LABEL: SYSTEM_NODES}}
-    return gateway_documents.Gateway(
+    base = gateway_documents.Gateway(
         namespace=SERVING,
         replicas=spec.replicas,
         image=identifiers.mirrored(settings, versions.ENVOY.reference),
@@ -139,8 +131,12 @@ def gateway_of(settings: Settings) -> gateway_documents.Gateway:
         ),
         tls_secret=spec.tls_secret,
         port=gateway_documents.HTTPS_PORT if spec.tls else gateway_documents.HTTP_PORT,
+        node_selector={NODES_LABEL: SYSTEM_NODES},
         stream_idle=STREAM_IDLE,
         max_stream=longest,
         drain=longest,
-        **place,
     )
+    if not settings.aws.simulated:
+        return base
+    pool = {POOL_LABEL: identifiers.POOL}
+    return replace(base, node_selector=pool, tolerations=[toleration(POOL_TAINT)], cpus=1)
