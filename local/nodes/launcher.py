@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
 RETRY_SECONDS = 0.5
+JOB_RETRY_SECONDS = 2.0
 RESTART_SECONDS = 5.0  # as RestartSec of the kubelet's unit on EKS
 STALLED_SECONDS = 15.0
 LEFT_OUT_ANNOTATION = "srvmod.dev/kubelet-left-out"
@@ -41,6 +42,7 @@ class Machine:
         self.node = node
         self.holder: tuple[str, str] | None = None
         self.ready = False
+        self.problem = ""
         self._jobs = ThreadPoolExecutor(1, f"slot-{node.slot.number}")
         self._job: Future[None] | None = None
         self._dead_since: dict[str, float] = {}
@@ -51,14 +53,16 @@ class Machine:
         return self._job is not None and not self._job.done()
 
     def submit(self, what: str, job: Callable[[], None]) -> None:
-        """Runs the job; an error is logged, and the next tick finds out what to do."""
+        """Runs the job; an error is logged and kept as `problem`, and a later tick finds out what to do."""
 
         def guarded() -> None:
             try:
                 job()
-            except Exception:
+                self.problem = ""
+            except Exception as error:
+                self.problem = f"slot {self.node.slot.number}: {what}: {error}"
                 log.exception("slot %d: %s failed", self.node.slot.number, what)
-                time.sleep(RETRY_SECONDS)
+                time.sleep(JOB_RETRY_SECONDS)
 
         self._job = self._jobs.submit(guarded)
 
@@ -85,7 +89,7 @@ class Launcher:
         self.nodes: dict[str, dict[str, Any]] = {}
         self.synced = False
         self.last_tick = 0.0
-        self.last_error = "starting"
+        self.watch_problem = "starting"
         self._changed = threading.Event()
 
     # --- state ---------------------------------------------------------------------------------------------
@@ -105,11 +109,11 @@ class Launcher:
 
     def problem(self) -> str:
         """Why the launcher isn't healthy; empty when it is."""
-        if not self.synced:
-            return f"Nodes aren't known: {self.last_error}"
+        if self.watch_problem:
+            return f"Nodes can't be watched: {self.watch_problem}"
         if time.monotonic() - self.last_tick > STALLED_SECONDS:
             return f"no progress for more than {STALLED_SECONDS:.0f} s"
-        return self.last_error
+        return next((machine.problem for machine in self.machines if machine.problem), "")
 
     def _watch(self) -> None:
         while True:
@@ -117,7 +121,7 @@ class Launcher:
                 fresh: dict[str, dict[str, Any]] | None = {}
                 for kind, item in self.api.watch("/api/v1/nodes"):
                     if kind == "SYNCED":
-                        self.nodes, fresh, self.synced, self.last_error = fresh or {}, None, True, ""
+                        self.nodes, fresh, self.synced, self.watch_problem = fresh or {}, None, True, ""
                     else:
                         # Replaced as a whole, so that the other thread never sees a half-changed mapping.
                         target = dict(self.nodes) if fresh is None else fresh
@@ -129,7 +133,7 @@ class Launcher:
                     self._changed.set()
             except ApiError as error:
                 # The last known Nodes stay: an API server that is away doesn't switch machines off.
-                self.last_error = str(error)
+                self.watch_problem = str(error)
                 time.sleep(RETRY_SECONDS)
 
     # --- one round -----------------------------------------------------------------------------------------
@@ -191,12 +195,10 @@ class Launcher:
         def job() -> None:
             try:
                 settings, left_out = config.honoured(self._kubelet_settings(node))
-            except (UserDataError, ApiError) as error:
+            except (UserDataError, ApiError):
                 machine.holder = None  # the next round tries again
-                self.last_error = f"Node {name}: {error}"
                 raise
             machine.node.occupy(Occupant(name, uid, settings))
-            self.last_error = ""
             if left_out:
                 annotation = {LEFT_OUT_ANNOTATION: ",".join(left_out)}
                 self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": annotation}})
@@ -219,7 +221,7 @@ class Launcher:
             self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {PRETENDED: "true"}}})
         except ApiError as error:
             if error.status != 404:
-                self.last_error = str(error)
+                log.warning("Node %s: %s", name, error)
 
     def _look_after(self, machine: Machine) -> None:
         """Restarts what died, and writes the GPUs of new pods to their annotations."""

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,6 @@ class Occupant:
     name: str
     uid: str
     kubelet: Mapping[str, Any] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    gpus: bool = True
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,6 @@ class RealNode:
         )
 
     def kubelet(self, occupant: Occupant) -> Daemon:
-        labels = [f"--node-labels={','.join(f'{k}={v}' for k, v in sorted(occupant.labels.items()))}"]
         return self._daemon(
             "kubelet",
             [
@@ -94,7 +91,6 @@ class RealNode:
                 f"--root-dir={KUBELET_ROOT}",
                 f"--hostname-override={occupant.name}",
                 f"--node-ip={self.slot.address}",
-                *(labels if occupant.labels else []),
                 "--v=2",
             ],
         )
@@ -104,8 +100,7 @@ class RealNode:
         occupant = self.occupant()
         if occupant is None:
             return [self.holder(), self.containerd()]
-        plugin = [self.gpu_plugin()] if occupant.gpus else []
-        return [self.holder(), self.containerd(), *plugin, self.kubelet(occupant)]
+        return [self.holder(), self.containerd(), self.gpu_plugin(), self.kubelet(occupant)]
 
     def _daemon(self, name: str, command: Sequence[str], *, inside: bool = True) -> Daemon:
         component = self.slot.component(name)
@@ -181,19 +176,7 @@ class RealNode:
         _write(self.slot.config / "kubelet.json", json.dumps(settings, indent=1))
         write_kubeconfig(self.slot.config / "kubeconfig", self.cluster.server, authority.cert_file, certificate, key)
         # Last, since from here on a restarted launcher keeps the kubelet running.
-        _write(
-            self.slot.record,
-            json.dumps(
-                {
-                    "name": occupant.name,
-                    "uid": occupant.uid,
-                    "kubelet": occupant.kubelet,
-                    "labels": occupant.labels,
-                    "gpus": occupant.gpus,
-                },
-                indent=1,
-            ),
-        )
+        _write(self.slot.record, json.dumps(asdict(occupant), indent=1))
         self.restart_dead()
 
     def dead(self) -> list[Daemon]:

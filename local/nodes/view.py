@@ -20,7 +20,7 @@ def processes(state_root: Path) -> dict[str, dict[str, int | None]]:
         slot = Slot(state, number)
         if slot.record.exists():
             node = json.loads(slot.record.read_text())
-            names = ("containerd", "kubelet", *(("gpu-plugin",) if node["gpus"] else ()))
+            names = ("containerd", "kubelet", "gpu-plugin")
             found[node["name"]] = {name: _pid(state.run / f"{slot.component(name)}.pid") for name in names}
     return found
 

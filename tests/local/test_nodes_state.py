@@ -33,7 +33,7 @@ def test_processes_of_the_nodes_that_hold_slots(tmp_path: Path) -> None:
     state = State(tmp_path)
     slot = Slot(state, 1)
     slot.root.mkdir(parents=True)
-    slot.record.write_text(json.dumps({"name": "kwok-a", "uid": "u", "kubelet": {}, "labels": {}, "gpus": True}))
+    slot.record.write_text(json.dumps({"name": "kwok-a", "uid": "u", "kubelet": {}}))
     state.run.mkdir(parents=True)
     (state.run / "kubelet-1.pid").write_text("42\n")
     assert nodes.processes(tmp_path) == {"kwok-a": {"containerd": None, "kubelet": 42, "gpu-plugin": None}}

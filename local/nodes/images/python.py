@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import re
 import shutil
 import sys
@@ -107,7 +106,7 @@ def _package(layer: Layer, requirement: str, where: Path) -> None:
     for file in distribution.files or ():
         if ".." in file.parts or file.is_absolute():
             continue  # scripts, which name this environment's interpreter
-        path = Path(os.fspath(distribution.locate_file(file)))
+        path = Path(str(distribution.locate_file(file)))
         if path.is_file() and not (
             path.suffix == ".pyc" and not path.name.endswith(f"{sys.implementation.cache_tag}.pyc")
         ):
