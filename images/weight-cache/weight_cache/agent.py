@@ -89,13 +89,13 @@ class Agent:
             status.seconds_to_ready,
         )
         status.phase = "opening"
+        status.opens_node = self._open_node is not None
         if self._open_node is None:
             _log.info("no node was named: taints are left alone")
-        elif self._open_node():
-            _log.info("startup taint removed: pods may come")
         else:
-            _log.info("the node has no startup taint (any more)")
-        status.taint_lifted = True
+            removed = self._open_node()
+            status.taint_lifted = True
+            _log.info("startup taint removed: pods may come" if removed else "the node has no startup taint (any more)")
         status.error = ""
         status.phase = "ready"
 

@@ -22,6 +22,8 @@ class Status:
     progress: Progress
     phase: str = "starting"
     ready: bool = False
+    opens_node: bool = True
+    """False when nodes are left alone (--no-taint)."""
     taint_lifted: bool = False
     error: str = ""
     attempts: int = 0
@@ -73,7 +75,7 @@ def serve(status: Status, host: str, port: int) -> ThreadingHTTPServer:
                 text = f"{status.phase}, last sign of life {silence:.0f} s ago\n"
                 self._answer(200 if silence < LONGEST_SILENCE else 503, text)
             elif self.path == "/readyz":
-                fine = status.ready and status.taint_lifted
+                fine = status.ready and (status.taint_lifted or not status.opens_node)
                 self._answer(200 if fine else 503, f"{status.phase}{': ' + status.error if status.error else ''}\n")
             elif self.path == "/metrics":
                 self._answer(200, status.metrics())

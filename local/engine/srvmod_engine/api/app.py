@@ -1,23 +1,21 @@
 """Routes of the simulated server."""
 
 import hashlib
-import json
 import secrets
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4, CollectorRegistry, generate_latest
-from pydantic import BaseModel, ValidationError
 
 from srvmod_engine import SIMULATION, VLLM_VERSION, tokens
 from srvmod_engine.api import requests
 from srvmod_engine.api.answers import StreamAnswer, StreamChoice, Style, WholeAnswer, WholeChoice
+from srvmod_engine.api.bodies import json_body, model_card, parse, prompts_of
 from srvmod_engine.api.errors import (
     ApiError,
     http_error,
-    invalid_body,
     model_not_found,
     not_simulated,
     shutting_down,
@@ -28,7 +26,6 @@ from srvmod_engine.engine import Engine, QueueFullError, State
 from srvmod_engine.http.messages import Exchange, Request, Response
 from srvmod_engine.sequence import Group, Sequence
 
-_Model = TypeVar("_Model", bound=BaseModel)
 _GUARDED: Final = ("/v1", "/v2", "/inference", "/cohere")
 """Only these need the API key, as in vLLM: /metrics, /health, /tokenize and /invocations don't."""
 _NOT_SIMULATED: Final = frozenset(
@@ -121,28 +118,20 @@ class App:
         exchange.respond(Response(200, generate_latest(self._registry), CONTENT_TYPE_PLAIN_0_0_4))
 
     def _models(self, exchange: Exchange) -> None:
+        config = self._config
         cards = [
-            {
-                "id": name,
-                "object": "model",
-                "created": self._created,
-                "owned_by": "vllm",
-                "root": self._config.model_path,
-                "parent": None,
-                "max_model_len": self._config.max_model_len,
-                "permission": [_permission(self._created)],
-            }
-            for name in self._config.served_names
+            model_card(name, created=self._created, root=config.model_path, max_model_len=config.max_model_len)
+            for name in config.served_names
         ]
         exchange.respond(Response.json({"object": "list", "data": cards}))
 
     def _tokenize(self, exchange: Exchange) -> None:
-        body = _json_body(exchange.request)
+        body = json_body(exchange.request)
         self._check_model(body.get("model"))
         if isinstance(body.get("prompt"), str):
             ids = tokens.encode_prompt(body["prompt"], add_bos=bool(body.get("add_special_tokens", True)))
         else:
-            chat = _parse(requests.ChatRequest, body)
+            chat = parse(requests.ChatRequest, body)
             ids = tokens.encode_chat([(message.role, message.text()) for message in chat.messages])
         exchange.respond(
             Response.json(
@@ -158,8 +147,8 @@ class App:
     # generation
 
     def _chat(self, exchange: Exchange) -> None:
-        body = _json_body(exchange.request)
-        request = _parse(requests.ChatRequest, body)
+        body = json_body(exchange.request)
+        request = parse(requests.ChatRequest, body)
         self._check_model(request.model)
         requests.check_chat(request)
         prompt = tokens.encode_chat(
@@ -173,15 +162,15 @@ class App:
         self._generate(exchange, request, [prompt], limit, param, chat=True)
 
     def _completion(self, exchange: Exchange) -> None:
-        body = _json_body(exchange.request)
+        body = json_body(exchange.request)
         if body.get("max_tokens") is None:
             body["max_tokens"] = 16  # an explicit null means the default here, as in vLLM
-        request = _parse(requests.CompletionRequest, body)
+        request = parse(requests.CompletionRequest, body)
         self._check_model(request.model)
         requests.check_completion(request)
         prompts = [
             tokens.encode_prompt(part, add_bos=request.add_special_tokens) if isinstance(part, str) else list(part)
-            for part in _prompts(request.prompt)
+            for part in prompts_of(request.prompt)
         ]
         self._generate(exchange, request, prompts, request.max_tokens, "max_tokens", chat=False)
 
@@ -276,59 +265,3 @@ class App:
     def _check_model(self, asked: str | None) -> None:
         if asked and asked not in self._config.served_names:
             raise model_not_found(asked, self._config.served_names)
-
-
-def _permission(created: int) -> dict[str, Any]:
-    return {
-        "id": f"modelperm-{uuid.uuid4().hex}",
-        "object": "model_permission",
-        "created": created,
-        "allow_create_engine": False,
-        "allow_sampling": True,
-        "allow_logprobs": True,
-        "allow_search_indices": False,
-        "allow_view": True,
-        "allow_fine_tuning": False,
-        "organization": "*",
-        "group": None,
-        "is_blocking": False,
-    }
-
-
-def _prompts(prompt: Any) -> list[Any]:
-    """One or several prompts, each a string or a list of ids."""
-    if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
-        return prompt
-    return [prompt]
-
-
-def _json_body(request: Request) -> dict[str, Any]:
-    if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise ApiError(
-            "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", kind="Bad Request"
-        )
-    try:
-        value = json.loads(request.body)
-    except (ValueError, RecursionError) as error:
-        raise ApiError(
-            "1 validation error:\n  "
-            f"{{'type': 'json_invalid', 'loc': 'body', 'msg': 'JSON decode error', 'input': {{}}, 'ctx': "
-            f"{{'error': {str(error)!r}}}}}",
-            kind="Bad Request",
-            param="body",
-        ) from None
-    if not isinstance(value, dict):
-        raise ApiError(
-            "1 validation error:\n  {'type': 'model_attributes_type', 'loc': 'body', 'msg': 'Input should be a "
-            "valid dictionary or object to extract fields from'}",
-            kind="Bad Request",
-            param="body",
-        )
-    return value
-
-
-def _parse(model: type[_Model], body: dict[str, Any]) -> _Model:
-    try:
-        return model.model_validate(body)
-    except ValidationError as error:
-        raise invalid_body(error) from None
