@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srvmod.tools import golang, probe
@@ -33,6 +33,8 @@ SAID = {
     "helm": "v{}",
 }
 number = st.integers(0, 999)
+# A deadline would measure how busy the machine is.
+UNHURRIED = settings(deadline=None, max_examples=40)
 versions = st.builds(
     lambda parts, pre: ".".join(map(str, parts)) + pre,
     st.tuples(number, number, number),
@@ -45,21 +47,25 @@ def test_every_tool_with_a_pattern_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", SAID)
+@UNHURRIED
 @given(version=versions)
 def test_version_is_read_from_what_the_tool_prints(name: str, version: str) -> None:
     assert probe.version_in(SAID[name].format(version), TOOLS_BY_NAME[name].pattern or "") == version
 
 
+@UNHURRIED
 @given(version=versions, build=st.from_regex(r"\+[0-9A-Za-z.-]{1,20}", fullmatch=True))
 def test_build_metadata_is_no_part_of_the_version(version: str, build: str) -> None:
     assert probe.version_in(f"v{version}{build}", VERSION) == version
 
 
+@UNHURRIED
 @given(st.text(alphabet="abc v.-+\n"))
 def test_text_without_a_version_gives_none(text: str) -> None:
     assert probe.version_in(text, VERSION) is None
 
 
+@UNHURRIED
 @given(a=st.tuples(number, number, number), b=st.tuples(number, number, number))
 def test_numbers_order_like_numbers(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     shown = [".".join(map(str, parts)) for parts in (a, b)]
@@ -82,6 +88,7 @@ def binary(information: str, before: bytes = b"") -> bytes:
     return before + bytes(-len(before) % 16) + header + body + b"\0" * 8
 
 
+@UNHURRIED
 @given(
     version=versions,
     before=st.binary(max_size=200).filter(lambda data: b"\xff Go" not in data),
