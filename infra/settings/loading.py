@@ -71,7 +71,7 @@ def _with_holes(kind: type[Section], value: object) -> object:
     if not isinstance(value, Mapping):
         return HOLE
     given = cast("Mapping[str, object]", value)
-    fields: dict[str, object] = {}
+    fields: dict[str, Any] = {}
     for name, field in kind.model_fields.items():
         alias = field.alias or name
         if alias in given:
@@ -89,7 +89,8 @@ def _with_holes(kind: type[Section], value: object) -> object:
 def _single(kind: type[Section], name: str) -> type[Section]:
     """A section with one field of another."""
     field = kind.model_fields[name]
-    return create_model(name, __base__=Section, **{name: (field.rebuild_annotation(), field)})
+    only: Any = {name: (field.rebuild_annotation(), field)}
+    return create_model(name, __base__=Section, **only)
 
 
 def _unknown_sections(raw: Mapping[str, Any], places: Places) -> list[Problem]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import yaml
 
@@ -19,8 +19,8 @@ LARGEST_FILE = 1_000_000
 class _Loader(yaml.SafeLoader):
     """Reads scalars as Pulumi does (YAML 1.2 core): no `yes`, no dates, no sexagesimal numbers."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
+_Loader.yaml_implicit_resolvers = {}
 
 for _tag, _pattern, _first in (
     ("bool", r"^(true|True|TRUE|false|False|FALSE)$", "tTfF"),

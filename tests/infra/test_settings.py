@@ -1,6 +1,5 @@
 """Settings of good stacks: the shipped files, defaults, what follows, and what is never shown."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from srvmod.infra.settings import (
     load,
     load_stack_file,
 )
-from srvmod.infra.settings.pulumi_config import from_values
 from tests.infra.bad_configs.base import GOOD, changed, write
 
 ROOT = Path(__file__).parents[2]
@@ -177,19 +175,3 @@ def test_scalars_are_read_as_pulumi_reads_them(tmp_path: Path) -> None:
     file.write_text(text.replace("inference-tls", "yes"))
     settings = load_stack_file(file)
     assert (settings.model.revision, settings.gateway.tls_secret) == ("2026-09-15", "yes")
-
-
-def test_config_of_a_program(tmp_path: Path) -> None:
-    """The engine passes qualified keys and structured values as JSON."""
-    file = write(changed({"traffic.sessions": 0}), tmp_path)
-    values = {f"srvmod:{name}": json.dumps(section) for name, section in GOOD.items()}
-    values |= {"aws:region": "eu-west-2", "srvmod:apiKeys": '{"web": "sk-123456"}'}
-    where = {"stack": "case", "source": file, "lines": {}}
-    assert from_values(values, {"srvmod:apiKeys"}, **where).traffic.sessions == 650
-    with pytest.raises(SettingsError, match="secret in the clear") as caught:
-        from_values(values, set(), **where)
-    assert "sk-" not in str(caught.value)
-    with pytest.raises(SettingsError, match='srvmod:traffic = "650"'):
-        from_values({**values, "srvmod:traffic": '"650"'}, {"srvmod:apiKeys"}, **where)
-    with pytest.raises(SettingsError, match="encrypted"):
-        from_values(values, {"srvmod:apiKeys", "srvmod:model"}, **where)
