@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from weight_cache.errors import ChangedObjectError, ChecksumError, StoppedError
+from weight_cache.errors import ChecksumError, StoppedError
 from weight_cache.manifest import FileEntry, file_sha256
 from weight_cache.store import ObjectInfo, ObjectStore
 
@@ -125,9 +125,6 @@ class FileDownload:
 
             try:
                 self._store.read_range(self._key, self._etag, one.start, one.length, write)
-            except ChangedObjectError:
-                self.discard()
-                raise
             except BaseException:
                 self._progress(one.start - position)  # it will be fetched again
                 raise
