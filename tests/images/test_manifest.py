@@ -63,7 +63,7 @@ def test_a_revision_is_one_safe_folder_name(revision: str) -> None:
         manifest.check_revision(revision)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.dictionaries(st.lists(_PART, min_size=1, max_size=3).map("/".join), st.binary(max_size=50), min_size=1),
 )

@@ -4,8 +4,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "local" / "engine"))
+
+# How long an example takes says more about the machine's other work than about the code.
+settings.register_profile("srvmod", deadline=None)
+settings.load_profile("srvmod")
 
 
 @pytest.fixture(scope="session")

@@ -134,7 +134,7 @@ async def serving(config: EngineConfig) -> AsyncIterator[Server]:
         yield Server(started.result(), stop, task)
     finally:
         stop.set()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 30)
 
 
 def slower(config: EngineConfig, step_ms: float) -> EngineConfig:

@@ -259,7 +259,7 @@ def test_an_idle_connection_is_closed_after_vllms_keep_alive_time(weights: Path)
             client = await server.client()
             await client.send("GET", "/health")
             await client.reply()
-            assert await asyncio.wait_for(client.reader.read(), 2) == b""
+            assert await asyncio.wait_for(client.reader.read(), 20) == b""
 
     asyncio.run(ask())
 
@@ -270,13 +270,13 @@ def test_what_is_not_http_is_hung_up_on(weights: Path, junk: bytes) -> None:
         async with serving(make_config(weights)) as server:
             client = await server.client()
             client.writer.write(junk)
-            assert (await asyncio.wait_for(client.reader.read(), 2)).startswith(b"HTTP/1.1 400")
+            assert (await asyncio.wait_for(client.reader.read(), 20)).startswith(b"HTTP/1.1 400")
 
     asyncio.run(ask())
 
 
 async def _until(server: Server, name: str, value: float) -> None:
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while await server.metric(name) != value:
         assert time.monotonic() < end, f"{name} didn't become {value}"
         await asyncio.sleep(0.01)
@@ -380,7 +380,7 @@ def test_shutdown_drains_refuses_new_work_and_keeps_answering_probes(weights: Pa
             finished = (await running).json()
             assert finished["choices"][0]["finish_reason"] == "length"
             assert finished["usage"]["completion_tokens"] == 40
-            await asyncio.wait_for(asyncio.shield(server.task), 5)
+            await asyncio.wait_for(asyncio.shield(server.task), 30)
             with pytest.raises(ConnectionRefusedError):
                 await server.client()
 
@@ -399,7 +399,7 @@ def test_what_does_not_end_in_time_is_aborted_with_a_proper_end(weights: Path, f
             server.stop.set()
             assert (await running).events()[-1]["choices"][0]["finish_reason"] == "abort"
             assert (await whole).json()["choices"][0]["finish_reason"] == "abort"
-            assert time.monotonic() - begun < 2.5
+            assert time.monotonic() - begun < 9
 
     asyncio.run(ask())
 

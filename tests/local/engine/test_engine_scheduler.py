@@ -167,7 +167,7 @@ def test_idle_prefixes_give_way_to_new_requests() -> None:
 _REQUESTS = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 30), st.integers(0, 2)), min_size=1, max_size=12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(
     _REQUESTS,
     st.integers(6, 40),
