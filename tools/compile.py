@@ -148,18 +148,29 @@ class Compiler:
 
 
 def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Ask those that still run to end, with their children; after GRACE_S they are killed."""
-    for process in processes:
+    """Ask those that still run to end, with their children, and wait for all; after GRACE_S they are killed."""
+    groups = [process for process in processes if process.poll() is None]
+    for process in groups:
         _signal(process, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_S
-    while any(process.poll() is None for process in processes) and time.monotonic() < deadline:
+    while (groups := [process for process in groups if _lives(process)]) and time.monotonic() < deadline:
         time.sleep(0.02)
-    for process in processes:
+    for process in groups:
         _signal(process, signal.SIGKILL)
 
 
-def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Signal the process's whole group, unless its leader has ended: then the id may already be somebody else's."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+def _lives(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the process or anything it started still runs; also reaps the process."""
+    return process.poll() is None or _signal(process, 0)
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> bool:
+    """Signal the process's whole group; False if nothing is left of it.
+
+    The group's id is nobody else's as long as a member lives, and it is asked about without a pause until none does.
+    """
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        return False
+    return True
