@@ -126,16 +126,22 @@ def record(
         pulumi.runtime.set_all_config(dict(config or {}), list(secret_keys))
         mocks.set_mocks(cloud, project="srvmod", stack=stack, preview=preview, monitor=monitor)
 
-        def run() -> pulumi.Output[None]:
+        def run() -> pulumi.Output[Any]:
             program()
             root = pulumi.runtime.get_root_resource()
             assert isinstance(root, Stack)
-            return pulumi.Output.from_input(dict(root.outputs)).apply(monitor.graph.outputs.update)
+            return pulumi.Output.all(*[_export(monitor.graph, name, root.outputs[name]) for name in root.outputs])
 
         pulumi.runtime.test(run)()
 
     contextvars.copy_context().run(body)
     return monitor.graph
+
+
+def _export(graph: Graph, name: str, value: Any) -> pulumi.Output[None]:
+    """Keep an output; one that is unknown keeps its name and UNKNOWN."""
+    graph.outputs[name] = UNKNOWN
+    return pulumi.Output.from_input(value).apply(lambda known: graph.outputs.__setitem__(name, known))
 
 
 def plain(value: Any) -> Any:

@@ -1,0 +1,65 @@
+"""Rendered custom resources against the CRDs of the controllers that the local stack runs: no unknown field."""
+
+from functools import cache
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from srvmod.infra.render.manifests import files
+from srvmod.tools import crd_paths
+from tests.infra.environment import ENVIRONMENTS, graph
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
+GROUPS = ("karpenter.sh", "karpenter.k8s.aws", "gateway.envoyproxy.io", "gateway.networking.k8s.io")
+
+
+@cache
+def schemas() -> dict[tuple[str, str], dict[str, Any]]:
+    """Strict schema by apiVersion and kind."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for path in crd_paths():
+        for crd in yaml.load_all(path.read_text(encoding="utf-8"), yaml.CSafeLoader):
+            if not crd or crd.get("kind") != "CustomResourceDefinition":
+                continue
+            spec = crd["spec"]
+            for version in spec["versions"]:
+                key = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+                found[key] = strict(version["schema"]["openAPIV3Schema"])
+    return found
+
+
+def strict(schema: Any) -> Any:
+    """The schema with unknown fields refused where the API server would silently drop them."""
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {key: strict(value) for key, value in schema.items()}
+    if out.pop("x-kubernetes-int-or-string", False):
+        out.pop("type", None)
+    if "properties" in out and isinstance(out["properties"], dict) and out.get("type") == "object":
+        open_object = out.get("x-kubernetes-preserve-unknown-fields") or "metadata" in out["properties"]
+        if not open_object and "additionalProperties" not in out:
+            out["additionalProperties"] = False
+    return out
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS)
+def test_custom_resources_fit_their_definitions(env: str) -> None:
+    checked = 0
+    for name, text in files(graph(env), env).items():
+        if not name.endswith(".yaml") or name.startswith("charts/"):
+            continue
+        document = yaml.safe_load(text)
+        if document["apiVersion"].partition("/")[0] not in GROUPS:
+            continue
+        schema = schemas()[document["apiVersion"], document["kind"]]
+        errors = [
+            f"{name}: {'.'.join(map(str, error.path))}: {error.message[:200]}"
+            for error in jsonschema.Draft7Validator(schema).iter_errors(document)
+        ]
+        assert errors == []
+        checked += 1
+    assert checked == 9
