@@ -6,6 +6,7 @@ before each request that changes something, so that the journal can give back th
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import UTC, datetime
 from random import Random
@@ -46,6 +47,25 @@ def install() -> None:
     """
     mock_random.__class__ = SeededPerThread
     moto.core.utils.utcnow = _naive_now
+
+
+class SeededOs:
+    """The module `os` for moto's modules that take ids or key material straight from the system."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def urandom(self, size: int) -> bytes:
+        return mock_random.getrandbits(8 * size).to_bytes(size, "big")
+
+
+def seed_system_randomness() -> None:
+    """Multipart upload ids (S3) and key material (KMS) come from `os.urandom`; make them repeatable too."""
+    import moto.kms.utils
+    import moto.s3.models
+
+    for module in (moto.kms.utils, moto.s3.models):
+        module.os = SeededOs()  # type: ignore[attr-defined]
 
 
 def _naive_now() -> datetime:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError
+from moto.backends import get_backend
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from srvmod.local.aws import admin, capacity, determinism, eks_attached, eks_cluster, images, pricing, quotas
@@ -52,6 +53,9 @@ _UNKEPT = {
     ("logs", "PutLogEvents"), ("events", "PutEvents")
 }  # fmt: skip
 _WAITS = {("sqs", "ReceiveMessage")}  # long polls: they must not hold the others up
+# made before anything else happens in a region: what moto creates by itself (default VPC, managed policies) must not
+# take ids out of the seed of the request that happens to come first
+CORE = ("ec2", "iam", "kms", "s3", "sqs", "ssm", "sts", "events", "logs", "ecr", "secretsmanager")
 _OK = range(200, 300)
 _SERVER_ERRORS = range(500, 600)
 
@@ -178,14 +182,17 @@ class Front:
         return Answer(cast(int, caught["status"]), body, cast(Mapping[str, str], caught["headers"]))
 
     def _publish(self, region: str) -> None:
-        """Put the AMIs of EKS into a region when it is first used. They follow from the world, so aren't journalled."""
+        """Make what a region has by itself when it is first used, EKS's AMIs included; none of it is journalled."""
         if region not in self._published:
             self._published.add(region)
-            determinism.begin(f"images/{region}", datetime.now(UTC))
-            try:
-                images.publish(Context(self.world, region))
-            finally:
-                determinism.end()
+            for service in CORE:
+                determinism.begin(f"{service}/{region}", self.world.started)
+                made = get_backend(service)[self.world.account]
+                _ = made[region] if region in made else made["aws"]
+            determinism.seed_system_randomness()
+            determinism.begin(f"images/{region}", self.world.started)
+            images.publish(Context(self.world, region))
+            determinism.end()
 
     # -- the simulation's own endpoint ----------------------------------------------------------------------------
     def _admin(self, name: str, environ: dict[str, Any], body: bytes) -> Answer:
@@ -225,6 +232,7 @@ class Front:
     # -- start ----------------------------------------------------------------------------------------------------
     def replay(self) -> None:
         """Run the journal. A request that doesn't end as it did then is noted in `lost`, and the replay stops."""
+        self._publish("us-east-1")  # also loads moto's big modules before the first request needs them
         if self._journal is None:
             return
         for number, record in enumerate(self._journal.records(), 1):

@@ -94,7 +94,7 @@ class Policy(Resource):
         "path": Arg("Path"),
         "description": Arg("Description"),
         "policy": Arg("PolicyDocument", required=True, document=True),
-        **TAGS,
+        "tags": Arg(),  # AWS has them, the schema hasn't
     }
     outputs = ("arn", "attachmentCount", "policyId")
     autoname = "name"

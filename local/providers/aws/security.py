@@ -118,7 +118,7 @@ def _rule_args(other: str) -> dict[str, Arg]:
         "cidrIpv6": Arg("CidrIpv6"),
         "referencedSecurityGroupId": Arg(other),
         "description": Arg("Description"),
-        **TAGS,
+        "tags": Arg(),  # AWS has them, the schema hasn't
     }
 
 
