@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from srvmod.infra.settings import SettingsError, load, load_stack_file
 from tests.infra.bad_configs.base import GOOD, changed
 
-SLOW = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+SLOW = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 SCALARS: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=30), st.just(10**30)

@@ -53,7 +53,7 @@ def names_fit(s: Settings) -> Iterator[Finding]:
     if not re.fullmatch(CLUSTER_NAME, s.cluster_name):
         yield Finding(
             ("cluster", "name"),
-            "names of roles and of the weights bucket start with it",
+            "doesn't fit the names of roles, rules and the weights bucket that start with it",
             f"a lower-case letter, then at most {LONGEST_CLUSTER_NAME - 1} lower-case letters, digits or '-'; "
             "no '-' at the end",
             s.cluster_name,

@@ -21,6 +21,16 @@ GOOD: dict[str, Any] = {
     "gateway": {"tlsSecret": "inference-tls", "hostname": "inference.example.com"},
 }
 
+SIMULATED: dict[str, Any] = {
+    "aws.accountId": "123456789012",
+    "aws.simulated": True,
+    "aws.podEndpoint": "http://10.88.0.1:5000",
+    "charts.keda": "existing",
+    "charts.loadBalancerController": "existing",
+    "charts.prometheusStack": "existing",
+}
+"""Changes that make the good configuration one for simulated AWS."""
+
 
 @dataclass(frozen=True)
 class Case:

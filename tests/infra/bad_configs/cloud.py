@@ -1,6 +1,6 @@
 """Network, account, cluster and pool."""
 
-from tests.infra.bad_configs.base import Case
+from tests.infra.bad_configs.base import SIMULATED, Case
 
 EXISTING = {"vpcId": "vpc-0123456789abcdef0", "privateSubnetIds": ["subnet-0123456789abcdef0"]}
 BLOCK = {"id": "cr-0123456789abcdef0", "zone": "us-east-1c", "kind": "block"}
@@ -103,6 +103,24 @@ CASES: tuple[Case, ...] = (
         "public access",
     ),
     Case("nobody can enter", {"cluster.admins": []}, "srvmod:cluster.admins", "[]", "at least one entry"),
+    Case(
+        "cluster name too long",
+        {"cluster.name": "a" * 50},
+        "srvmod:cluster.name",
+        "aaa",
+        "at most 38",
+    ),
+    Case(
+        "prod simulated",
+        {**SIMULATED, "cluster.deletionProtection": True},
+        "srvmod:aws.simulated",
+        "true",
+        "false",
+        stack="prod",
+    ),
+    Case(
+        "empty node leaves at once", {"pool.emptyNodeSeconds": 0}, "srvmod:pool.emptyNodeSeconds", "0", "10 to 86,400"
+    ),
     Case(
         "admin twice",
         {"cluster.admins": [{"principalArn": "arn:aws:iam::444455556666:role/a"}] * 2},

@@ -1,21 +1,17 @@
 """Gateway, images, charts and tags."""
 
-from typing import Any
-
-from tests.infra.bad_configs.base import DELETE, Case
-
-SIMULATED: dict[str, Any] = {
-    "aws.accountId": "123456789012",
-    "aws.simulated": True,
-    "aws.podEndpoint": "http://10.88.0.1:5000",
-    "charts.keda": "existing",
-    "charts.loadBalancerController": "existing",
-    "charts.prometheusStack": "existing",
-}
+from tests.infra.bad_configs.base import DELETE, SIMULATED, Case
 
 CERTIFICATE = "arn:aws:acm:us-east-1:444455556666:certificate/01234567-89ab-cdef-0123-456789abcdef"
 
 CASES: tuple[Case, ...] = (
+    Case(
+        "certificate of another region",
+        {"gateway.tlsSecret": DELETE, "gateway.certificateArn": CERTIFICATE.replace("us-east-1", "eu-west-2")},
+        "srvmod:gateway.certificateArn",
+        "eu-west-2",
+        "a certificate of us-east-1",
+    ),
     Case(
         "no TLS",
         {"gateway.tlsSecret": DELETE},
