@@ -1,6 +1,6 @@
 """Names that follow from settings alone: known before anything exists, shared by all layers and the outputs."""
 
-from srvmod.infra.aws.names import Account, Names
+from srvmod.infra.aws.names import VPC, Account, Names
 from srvmod.infra.settings import Settings
 
 POOL = "p5-tp4"
@@ -20,6 +20,11 @@ def account(settings: Settings) -> Account:
 def weights_bucket(settings: Settings) -> str:
     """Name of the weights bucket; the account's id makes it unique among all buckets of AWS."""
     return names(settings).of(f"weights-{settings.aws.account_id}").lower()
+
+
+def vpc_name(settings: Settings) -> str:
+    """`Name` tag of the VPC that the program makes."""
+    return names(settings).of(VPC)
 
 
 def api_keys_secret(settings: Settings) -> str:

@@ -56,6 +56,16 @@ KARPENTER_CRDS = Chart("karpenter-crd", "1.14.0", "oci://public.ecr.aws/karpente
 ENVOY_GATEWAY = Chart("gateway-helm", "v1.9.1", "oci://docker.io/envoyproxy")
 """github.com/envoyproxy/gateway v1.9.1; its chart carries the Gateway API's CRDs (v1.6.1) and its own."""
 
+LOAD_BALANCER_CONTROLLER = Chart("aws-load-balancer-controller", "3.5.0", "https://aws.github.io/eks-charts")
+"""Chart and controller have the same version since 3.0; the charts of this and the next two are not templated in
+tests, their files can't be had from a Go module."""
+
+KEDA = Chart("keda", "2.21.0", "https://kedacore.github.io/charts")
+"""github.com/kedacore/keda v2.21.0."""
+
+PROMETHEUS_STACK = Chart("kube-prometheus-stack", "92.1.0", "https://prometheus-community.github.io/helm-charts")
+"""Prometheus operator v0.94.1."""
+
 ENVOY_GATEWAY_IMAGE = Image("docker.io/envoyproxy/gateway", "v1.9.1")
 """The chart's own controller image; named only where images come from a mirror."""
 

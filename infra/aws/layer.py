@@ -10,12 +10,13 @@ import pulumi_kubernetes as k8s
 from srvmod.infra import identifiers
 from srvmod.infra.aws.api_keys import api_keys
 from srvmod.infra.aws.cluster import Cluster, ClusterArgs, SystemNodes
+from srvmod.infra.aws.load_balancer_identity import LoadBalancerIdentity, LoadBalancerIdentityArgs
 from srvmod.infra.aws.network import ExistingNetwork, Network, NetworkArgs, NewNetwork
 from srvmod.infra.aws.node_identity import NodeIdentity, NodeIdentityArgs
 from srvmod.infra.aws.subnets import split
 from srvmod.infra.aws.weights import Weights, WeightsArgs
 from srvmod.infra.labels import SERVING, WEIGHT_CACHE
-from srvmod.infra.settings import NatGateways, Settings
+from srvmod.infra.settings import ChartMode, NatGateways, Settings
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,10 @@ def build(settings: Settings) -> Cloud:
         ),
         opts,
     )
+    ready: list[pulumi.Resource] = [identity, weights]
+    if settings.charts.load_balancer_controller is ChartMode.INSTALL:
+        args = LoadBalancerIdentityArgs(names, account, cluster.eks_name)
+        ready.append(LoadBalancerIdentity("load-balancer-identity", args, opts))
     return Cloud(
         kubernetes=cluster.kubernetes,
         node_role=identity.node_role,
@@ -78,7 +83,7 @@ def build(settings: Settings) -> Cloud:
         bucket=weights.bucket,
         isolated=settings.network.nat_gateways is NatGateways.NONE,
         api_keys=api_keys(identifiers.api_keys_secret(settings), settings.gateway.api_clients, provider),
-        ready=(identity, weights),
+        ready=tuple(ready),
         arns={
             "cluster": cluster.arn,
             "node_role": identity.node_role_arn,

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 DISCOVERY_TAG = "karpenter.sh/discovery"
+VPC = "vpc"
+"""Part name of the VPC."""
 ENVIRONMENT_TAG = "srvmod.dev/environment"
 
 

@@ -7,7 +7,7 @@ import pulumi
 import pulumi_aws as aws
 
 from srvmod.infra.aws.flow_logs import FlowLogs, FlowLogsArgs
-from srvmod.infra.aws.names import DISCOVERY_TAG, Account, Names
+from srvmod.infra.aws.names import DISCOVERY_TAG, VPC, Account, Names
 from srvmod.infra.settings import NatGateways
 
 EVERYWHERE = "0.0.0.0/0"
@@ -106,7 +106,7 @@ class Network(pulumi.ComponentResource):
             cidr_block=network.cidr,
             enable_dns_hostnames=True,  # private endpoints resolve through it
             enable_dns_support=True,
-            tags=tags("vpc"),
+            tags=tags(VPC),
             opts=self._child,
         )
         private = [self._subnet(vpc, zone.name, zone.private_cidr, public=False) for zone in network.zones]

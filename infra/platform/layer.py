@@ -7,9 +7,6 @@ import pulumi
 from srvmod.infra import identifiers, versions
 from srvmod.infra.aws.layer import Cloud
 from srvmod.infra.labels import (
-    ENVOY_GATEWAY_NAMESPACE,
-    KARPENTER,
-    KARPENTER_NAMESPACE,
     NODES_LABEL,
     POOL_LABEL,
     POOL_TAINT,
@@ -17,8 +14,7 @@ from srvmod.infra.labels import (
     SYSTEM_NODES,
     toleration,
 )
-from srvmod.infra.platform.controllers import Controller, ControllerArgs
-from srvmod.infra.platform.documents import charts
+from srvmod.infra.platform.charts import after, install
 from srvmod.infra.platform.documents import gateway as gateway_documents
 from srvmod.infra.platform.documents import pool as pool_documents
 from srvmod.infra.platform.documents.device_plugin import device_plugin
@@ -26,7 +22,7 @@ from srvmod.infra.platform.gateway import Gateway, GatewayArgs
 from srvmod.infra.platform.namespaces import namespace
 from srvmod.infra.platform.objects import declare
 from srvmod.infra.platform.pools import Pool, PoolArgs
-from srvmod.infra.settings import ChartMode, GatewayScheme, Settings
+from srvmod.infra.settings import GatewayScheme, Settings
 
 STREAM_IDLE = "5m"
 """Longest silence of a stream: beyond the slowest first token, below the load balancer's 350 s."""
@@ -46,49 +42,16 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
     """Declare everything that is in the cluster before anything is served."""
     opts = pulumi.ResourceOptions(provider=cloud.kubernetes)
     serving = declare("serving", namespace(SERVING), opts)
-    karpenter = _karpenter(settings, cloud, opts)
-    envoy_gateway = _envoy_gateway(settings, opts)
-    pool = Pool("pool", PoolArgs(_pool(settings, cloud)), _after(opts, karpenter, *cloud.ready))
+    controllers = install(settings, cloud, opts)
+    pool = Pool("pool", PoolArgs(_pool(settings, cloud)), after(opts, controllers.karpenter, *cloud.ready))
     _device_plugin(settings, opts)
-    gateway = Gateway("gateway", GatewayArgs(gateway_of(settings)), _after(opts, envoy_gateway, serving))
+    gateway = Gateway(
+        "gateway",
+        GatewayArgs(gateway_of(settings)),
+        # Removed before both: the one ends Envoy's pods, the other the load balancer in front of them.
+        after(opts, controllers.envoy_gateway, controllers.load_balancer, serving),
+    )
     return Platform(namespace=SERVING, pool=pool.name, gateway=gateway.name, ready=(serving, pool, gateway))
-
-
-def _after(opts: pulumi.ResourceOptions, *resources: pulumi.Resource) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=list(resources)))
-
-
-def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> Controller:
-    values = charts.karpenter(settings.cluster_name, cloud.queue, KARPENTER, isolated=cloud.isolated)
-    return Controller(
-        "karpenter",
-        ControllerArgs(
-            title="Karpenter",
-            namespace=KARPENTER_NAMESPACE,
-            charts=(versions.KARPENTER_CRDS, versions.KARPENTER),
-            values=values,
-            existing=settings.charts.karpenter is ChartMode.EXISTING,
-            mirror=settings.charts.repository,
-        ),
-        _after(opts, *cloud.ready),
-    )
-
-
-def _envoy_gateway(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
-    image = identifiers.mirrored(settings, versions.ENVOY_GATEWAY_IMAGE.reference) if settings.images.registry else None
-    return Controller(
-        "envoy-gateway",
-        ControllerArgs(
-            title="Envoy Gateway",
-            namespace=ENVOY_GATEWAY_NAMESPACE,
-            charts=(versions.ENVOY_GATEWAY,),
-            values=charts.envoy_gateway(image),
-            existing=settings.charts.envoy_gateway is ChartMode.EXISTING,
-            mirror=settings.charts.repository,
-            create_namespace=True,
-        ),
-        opts,
-    )
 
 
 def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:

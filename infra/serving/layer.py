@@ -5,7 +5,7 @@ import pulumi
 from srvmod.contract import GPUS_PER_NODE
 from srvmod.infra import identifiers
 from srvmod.infra.aws.layer import Cloud
-from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE
+from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE, METRICS_NAMESPACE
 from srvmod.infra.platform.layer import STREAM_IDLE, Platform
 from srvmod.infra.serving.documents import engine as engine_documents
 from srvmod.infra.serving.documents import engine_flags, weight_cache
@@ -14,8 +14,6 @@ from srvmod.infra.serving.engines import Engines, EnginesArgs
 from srvmod.infra.serving.routes import Routes, RoutesArgs
 from srvmod.infra.serving.weights import WeightCache, WeightCacheArgs
 from srvmod.infra.settings import Settings
-
-METRICS_NAMESPACE = "monitoring"
 
 
 def build(settings: Settings, cloud: Cloud, platform: Platform) -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from srvmod.contract import ITL_P95_MS, SCALE_OUT_ITL_MS, TTFT_MS, EngineKind
-from srvmod.infra.aws.documents import interruption, karpenter, trust, weights
+from srvmod.infra.aws.documents import interruption, karpenter, load_balancer, trust, weights
 from srvmod.infra.aws.documents.flow_logs import writer_policy
 from srvmod.infra.aws.documents.keys import key_policy
 from srvmod.infra.aws.documents.statements import Document
@@ -44,8 +44,10 @@ POOL = pool.Pool(
 )
 
 CONTROLLER = karpenter.controller_policies(ACCOUNT, "c", "c-node", "c-interruption")
+BALANCER = load_balancer.controller_policies(ACCOUNT, "c")
 IAM: dict[str, Document] = {
     **CONTROLLER,
+    **{f"load-balancer-{name}": document for name, document in BALANCER.items()},
     "reader": weights.reader_policy(ACCOUNT, "b", "models", "arn:key"),
     "flow-logs": writer_policy(ACCOUNT, "/aws/vpc/c"),
 }
@@ -86,6 +88,13 @@ def test_writes_to_ec2_are_tied_to_the_clusters_tags() -> None:
         if statement["Sid"] == "UseExistingResources":
             continue
         assert "kubernetes.io/cluster/c" in str(statement["Condition"]), statement["Sid"]
+
+
+def test_load_balancer_writes_are_tied_to_the_cluster() -> None:
+    for name in ("security-groups", "load-balancers"):
+        for statement in BALANCER[name]["Statement"]:
+            if statement["Sid"] not in {"CreateInVpc", "FirstLoadBalancerOfTheAccount"}:
+                assert "'c'" in str(statement["Condition"]) or "cluster/c" in str(statement["Condition"])
 
 
 def test_node_role_is_passed_to_ec2_only() -> None:

@@ -46,5 +46,43 @@ def envoy_gateway(image: str | None) -> Values:
     }
 
 
+def load_balancer_controller(cluster: str, region: str, service_account: str, vpc: Values) -> Values:
+    """AWS Load Balancer Controller for Network Load Balancers. `vpc` is `{"vpcId": ...}` or `{"vpcTags": {...}}`:
+    pods can't ask the instance metadata service for it. Web firewalls and Shield belong to ALBs; off, the role needs
+    no rights to them."""
+    return {
+        "clusterName": cluster,
+        "region": region,
+        **vpc,
+        "serviceAccount": {"name": service_account},
+        "enableShield": False,
+        "enableWaf": False,
+        "enableWafv2": False,
+        "nodeSelector": _system_nodes(),
+    }
+
+
+def keda() -> Values:
+    """KEDA, which scales engines."""
+    return {"nodeSelector": _system_nodes()}
+
+
+def prometheus_stack() -> Values:
+    """Prometheus operator, Prometheus and Alertmanager; dashboards go to a Grafana that is there already.
+
+    Monitors and rules of all namespaces count, not only those that carry this release's label.
+    """
+    every = {
+        "serviceMonitorSelectorNilUsesHelmValues": False,
+        "podMonitorSelectorNilUsesHelmValues": False,
+        "ruleSelectorNilUsesHelmValues": False,
+    }
+    return {
+        "grafana": {"enabled": False},
+        "prometheus": {"prometheusSpec": {**every, "nodeSelector": _system_nodes()}},
+        "alertmanager": {"alertmanagerSpec": {"nodeSelector": _system_nodes()}},
+    }
+
+
 def _system_nodes() -> Mapping[str, str]:
     return {"kubernetes.io/os": "linux", NODES_LABEL: SYSTEM_NODES}
