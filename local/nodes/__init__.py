@@ -42,9 +42,9 @@ def prepare(state_root: Path, tools: Mapping[str, Path], progress: Callable[[str
 def cleanup(state_root: Path) -> None:
     """Removes what the nodes of this state folder left outside it. May be called at any time and again.
 
-    Call it after the stack's namespaces ended. Raises `cleanup.LeftoverError` that names what can't be removed.
+    Call it after the stack's namespaces ended. Raises `leftovers.LeftoverError` that names what can't be removed.
     """
-    from srvmod.local.nodes.cleanup import clean
+    from srvmod.local.nodes.leftovers import clean
     from srvmod.local.paths import State
 
     clean(State(state_root))
