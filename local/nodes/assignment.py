@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,16 @@ class Decision:
 
 
 def decide(
-    nodes: Mapping[str, Mapping[str, Any]], slots: Mapping[int, tuple[str, str] | None], getting_ready: int = 0
+    nodes: Mapping[str, Mapping[str, Any]],
+    slots: Mapping[int, tuple[str, str] | None],
+    getting_ready: int = 0,
+    in_work: Collection[str] = (),
 ) -> Decision:
     """`nodes`: Node objects by name. `slots`: who holds each slot, as (name, uid), or None when it is free.
 
     `getting_ready` is the number of further slots that are being prepared. They, and slots that are released now,
     count as free only at a later decision; meanwhile a Node that would fit in one waits rather than be pretended.
+    `in_work` names Nodes of still other slots, about which nothing is to be decided now.
     """
     release = tuple(
         number
@@ -37,6 +41,7 @@ def decide(
     free = [number for number, holder in sorted(slots.items()) if holder is None]
     coming_free = len(release) + getting_ready
     held = {holder[0] for number, holder in slots.items() if holder is not None and number not in release}
+    held |= set(in_work)
     occupy: dict[int, str] = {}
     pretend: list[str] = []
     for node in in_order(nodes.values()):

@@ -146,17 +146,15 @@ class Launcher:
             if not machine.busy and not machine.ready:
                 machine.submit("getting ready", lambda machine=machine: self._get_ready(machine))
         waiting = sum(1 for machine in self.machines if not machine.ready and machine.holder is None)
-        decision = decide(nodes, {machine.node.slot.number: machine.holder for machine in idle}, waiting)
-        held = {machine.holder[0] for machine in self.machines if machine.holder and machine not in idle}
+        in_work = [machine.holder[0] for machine in self.machines if machine.holder and machine not in idle]
+        decision = decide(nodes, {machine.node.slot.number: machine.holder for machine in idle}, waiting, in_work)
         by_number = {machine.node.slot.number: machine for machine in idle}
         for number in decision.release:
             self._release(by_number[number])
         for number, name in decision.occupy.items():
-            if name not in held:
-                self._occupy(by_number[number], nodes[name])
+            self._occupy(by_number[number], nodes[name])
         for name in decision.pretend:
-            if name not in held:
-                self._mark_pretended(name)
+            self._mark_pretended(name)
         for machine in idle:
             if machine.holder and not machine.busy:
                 self._look_after(machine)
@@ -165,6 +163,8 @@ class Launcher:
 
     def _get_ready(self, machine: Machine) -> None:
         started = time.monotonic()
+        if machine.holder is None and machine.node.occupant() is not None:
+            machine.node.release()
         machine.node.prepare()
         imported = machine.node.import_images(self.images)
         machine.ready = True
@@ -177,14 +177,8 @@ class Launcher:
     def _release(self, machine: Machine) -> None:
         name = machine.holder[0] if machine.holder else ""
         log.info("slot %d: Node %s is gone, its machine is switched off", machine.node.slot.number, name)
-        machine.ready = False
-
-        def job() -> None:
-            machine.node.release()
-            machine.holder = None
-            self._get_ready(machine)
-
-        machine.submit("switching off", job)
+        machine.ready, machine.holder = False, None
+        machine.submit("switching off", lambda: self._get_ready(machine))
 
     def _occupy(self, machine: Machine, node: Mapping[str, Any]) -> None:
         name, uid = node["metadata"]["name"], node["metadata"]["uid"]
@@ -196,7 +190,7 @@ class Launcher:
             try:
                 settings, left_out = config.honoured(self._kubelet_settings(node))
             except (UserDataError, ApiError):
-                machine.holder = None  # the next round tries again
+                machine.holder = None  # a later round tries again
                 raise
             machine.node.occupy(Occupant(name, uid, settings))
             if left_out:

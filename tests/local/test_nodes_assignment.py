@@ -56,6 +56,12 @@ def test_a_node_waits_for_a_slot_that_gets_ready() -> None:
     assert (dict(decision.occupy), decision.pretend) == ({}, ("b",))
 
 
+def test_a_node_whose_slot_is_in_work_is_left_alone_and_takes_no_second_one() -> None:
+    nodes = by_name(node("a", created=1), node("b", created=2))
+    decision = decide(nodes, {1: None}, in_work=["a"])
+    assert (dict(decision.occupy), decision.pretend) == ({1: "b"}, ())
+
+
 def test_other_instance_types_are_pretended_and_foreign_nodes_left_alone() -> None:
     foreign = node("foreign")
     del foreign["metadata"]["labels"]["karpenter.sh/nodepool"]
