@@ -46,3 +46,26 @@ def annotations_gpus(pod: Any) -> list[int]:
     """GPU indices that the node gave the pod, from the annotation that the launcher copies from the kubelet."""
     text = (pod.metadata.annotations or {}).get("srvmod.dev/gpus", "")
     return [int(item) for item in text.split(",") if item]
+
+
+def engines_wanted(kubeconfig: Path) -> int:
+    """Replicas that the engine Deployment asks for."""
+    from kubernetes.client import AppsV1Api
+
+    return AppsV1Api(api_client(kubeconfig)).read_namespaced_deployment("engine", "serving").spec.replicas
+
+
+def node_class_problem(kubeconfig: Path) -> str:
+    """Why Karpenter doesn't launch: the node class's conditions that aren't True, with Karpenter's own words."""
+    from kubernetes.client import CustomObjectsApi
+
+    found = CustomObjectsApi(api_client(kubeconfig)).list_cluster_custom_object(
+        "karpenter.k8s.aws", "v1", "ec2nodeclasses"
+    )
+    wrong = [
+        f"{item['metadata']['name']}: {c['type']}={c['status']}: {c.get('message') or c.get('reason', '')}"
+        for item in found["items"]
+        for c in item.get("status", {}).get("conditions", [])
+        if c["status"] != "True" and c["type"] != "Ready"
+    ]
+    return "; ".join(wrong)

@@ -270,7 +270,7 @@ class Plan:
             "AWS_EC2_METADATA_DISABLED": "true",
             "CLUSTER_NAME": facts.CLUSTER_NAME,
             "CLUSTER_ENDPOINT": self.server,
-            "INTERRUPTION_QUEUE": facts.CLUSTER_NAME,
+            "INTERRUPTION_QUEUE": f"{facts.CLUSTER_NAME}-interruption",
             "SYSTEM_NAMESPACE": "kube-system",
             "KUBECONFIG": str(kubeconfig),
             "DISABLE_LEADER_ELECTION": "true",

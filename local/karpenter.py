@@ -1,7 +1,8 @@
-"""Starts Karpenter once its CRDs and its interruption queue exist.
+"""Starts Karpenter once its CRDs, its interruption queue and the program's first node class exist.
 
 The queue is the program's own (NodeIdentity); Karpenter exits at start when it can't find it, as it does on AWS, so
-here the process waits for the first `pulumi up` instead of crash-looping beside it.
+here the process waits for the first `pulumi up` instead of crash-looping beside it. Its build with simulated writes
+also reads subnets only once, at its start; the node class comes after them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
+from kubernetes.client import CustomObjectsApi
+from kubernetes.client.exceptions import ApiException
 
+from srvmod.local.kube import api_client
 from srvmod.local.waiting import crd_established, until
 
 
@@ -24,10 +28,19 @@ def queue_exists(name: str) -> bool:
     return True
 
 
+def any_node_class(kubeconfig: Path) -> bool:
+    objects = CustomObjectsApi(api_client(kubeconfig))
+    try:
+        return bool(objects.list_cluster_custom_object("karpenter.k8s.aws", "v1", "ec2nodeclasses")["items"])
+    except (ApiException, OSError):
+        return False
+
+
 def main() -> None:
     queue, kubeconfig = os.environ["INTERRUPTION_QUEUE"], Path(os.environ["KUBECONFIG"])
     until("Karpenter's CRDs", lambda: crd_established(kubeconfig, "ec2nodeclasses.karpenter.k8s.aws"))
     until(f"queue {queue}", lambda: queue_exists(queue))
+    until("an EC2NodeClass", lambda: any_node_class(kubeconfig))
     os.execv(sys.argv[1], sys.argv[1:])
 
 

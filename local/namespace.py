@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -59,7 +60,7 @@ def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: s
         json.dumps({name: listener.fileno() for name, listener in listeners.items()}),
     ]
     env = {
-        "PATH": ":".join([str(Path(sys.executable).parent), str(tools["kubelet"].parent), SYSTEM_PATH]),
+        "PATH": _path(tools),
         "HOME": os.environ.get("HOME", "/root"),
         "LANG": "C.UTF-8",
         "PYTHONUNBUFFERED": "1",
@@ -114,6 +115,13 @@ def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: s
             return found
         time.sleep(0.05)
     raise LocalError(f"the supervisor didn't answer within 30 s: {_tail(log)}", f"read {log}")
+
+
+def _path(tools: Mapping[str, Path]) -> str:
+    """PATH inside: our Python, the built tools, Go (its module cache holds CRDs and stages), the system."""
+    go = shutil.which("go")
+    own = [Path(sys.executable).parent, tools["kubelet"].parent, *([Path(go).parent] if go else [])]
+    return ":".join([*map(str, own), SYSTEM_PATH])
 
 
 def _tail(file: Path, lines: int = 4) -> str:

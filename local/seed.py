@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,8 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from srvmod.local import facts
-from srvmod.local.paths import State
+from srvmod.local.errors import LocalError
+from srvmod.local.paths import REPO, State
 
 API_KEYS_SECRET = f"{facts.CLUSTER_NAME}/api-keys"
 
@@ -48,26 +48,44 @@ def api_key(found: facts.Facts) -> str:
     ]
 
 
-def weights_when_bucket_exists(
-    found: facts.Facts, state: State, stop: threading.Event, progress: Callable[[str, str], None]
-) -> None:
-    """Upload tiny weights as soon as the program has made its bucket (while `pulumi up` goes on)."""
-    from srvmod.local.engine.tiny_weights import upload, write_tiny_weights
+class WeightsSeeder(threading.Thread):
+    """Uploads tiny weights as soon as the program has made its bucket, while `pulumi up` goes on."""
 
-    from srvmod.infra.settings import load_stack_file
-    from srvmod.local.paths import REPO
+    def __init__(self, found: facts.Facts, state: State, progress: Callable[[str, str], None]) -> None:
+        super().__init__(name="weights-seeder", daemon=True)
+        self.found, self.state, self.progress = found, state, progress
+        self.over, self.error = threading.Event(), ""
 
-    settings = load_stack_file(REPO / "Pulumi.local.yaml")
-    folder = state.cache / "tiny-weights" / settings.model.revision
-    write_tiny_weights(folder, settings.model.revision)
-    s3 = client("s3", found)
-    while not stop.is_set():
+    def run(self) -> None:
         try:
+            self._seed()
+        except (ClientError, BotoCoreError, OSError) as error:
+            self.error = f"{type(error).__name__}: {error}"
+
+    def finish(self) -> None:
+        """Wait for the upload. Raises LocalError when it failed."""
+        self.over.set()
+        self.join(60)
+        if self.error:
+            raise LocalError(f"tiny weights weren't uploaded: {self.error}", "run `srvmod local up` again")
+
+    def _seed(self) -> None:
+        from srvmod.infra.settings import load_stack_file
+        from srvmod.local.engine.tiny_weights import upload, write_tiny_weights
+
+        model = load_stack_file(REPO / "Pulumi.local.yaml").model
+        folder = self.state.cache / "tiny-weights" / model.revision
+        write_tiny_weights(folder, model.revision)
+        s3 = client("s3", self.found)
+        while True:
+            last_look = self.over.is_set()
             buckets = [b["Name"] for b in s3.list_buckets()["Buckets"] if "weights" in b["Name"]]
-        except (ClientError, BotoCoreError):
-            buckets = []
-        if buckets:
-            upload(s3, buckets[0], settings.model.weights_prefix, folder)
-            progress("weights", f"tiny weights uploaded to s3://{buckets[0]}/{settings.model.weights_prefix}")
-            return
-        time.sleep(0.3)
+            if buckets:
+                manifest = f"{model.weights_prefix}/{model.revision}/manifest.json"
+                if not s3.list_objects_v2(Bucket=buckets[0], Prefix=manifest).get("KeyCount"):
+                    upload(s3, buckets[0], model.weights_prefix, folder)
+                    self.progress("weights", f"tiny weights uploaded to s3://{buckets[0]}/{model.weights_prefix}")
+                return
+            if last_look:
+                return
+            self.over.wait(0.3)

@@ -7,7 +7,6 @@ import fcntl
 import os
 import secrets
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -85,6 +84,7 @@ class LocalStack:
             seed.aws(found)
             self._program(found, tools)
             self._await_healthy(())
+            self._await_engines()
 
     def _namespace(self, tools: Mapping[str, Path]) -> facts.Facts:
         found = facts.load(self.state.facts_file)
@@ -144,21 +144,44 @@ class LocalStack:
         self.progress("pulumi up", "the program of every environment, stack local")
         pulumi = self.pulumi(found, tools)
         pulumi.select()
-        stop = threading.Event()
-        seeder = threading.Thread(
-            target=seed.weights_when_bucket_exists, args=(found, self.state, stop, self.progress), daemon=True
-        )
+        seeder = seed.WeightsSeeder(found, self.state, self.progress)
         seeder.start()
         try:
             pulumi.run("up", "--yes", "--skip-preview", "--stack", STACK, on_line=self._pulumi_line)
         finally:
-            stop.set()
-            seeder.join(30)
+            seeder.over.set()
+        seeder.finish()
+
+    def _await_engines(self, timeout_seconds: float = 240) -> None:
+        """Until every engine that the Deployment asks for is ready, with what is awaited as progress."""
+        from srvmod.local.cluster_view import engines_wanted, node_class_problem, nodes
+
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            wanted, seen = engines_wanted(self.state.kubeconfig), nodes(self.state.kubeconfig)
+            ready = sum(e["ready"] for n in seen for e in n["engines"])
+            if ready >= wanted:
+                return
+            words = [f"{ready} of {wanted} engines ready"]
+            for node in seen:
+                stage = (
+                    "engines starting" if node["weightsReady"] else "filling weights" if node["ready"] else "booting"
+                )
+                words.append(f"{node['name']}: {stage}")
+            if problem := node_class_problem(self.state.kubeconfig):
+                words.append(problem)
+            self.progress("engines", "; ".join(words))
+            if time.monotonic() > deadline:
+                raise LocalError(
+                    f"engines weren't ready within {timeout_seconds:.0f} s: {'; '.join(words)}",
+                    f"`srvmod local status`; logs: {self.state.logs}",
+                )
+            time.sleep(0.5)
 
     def _pulumi_line(self, line: str) -> None:
         words = line.split()
-        if len(words) > 3 and words[0] in "+-~" and words[-1] not in ("creating", "updating"):
-            self.progress("pulumi up", " ".join(words[1:4]))
+        if len(words) > 3 and words[0] in "+-~" and words[3] in ("created", "updated", "deleted", "replaced"):
+            self.progress("pulumi up", f"{words[1]} {words[2]} {words[3]}")
 
     def outputs(self) -> dict[str, object]:
         """The stack's outputs, secrets masked. Raises LocalError when there is no running stack."""

@@ -19,7 +19,17 @@ from botocore.exceptions import BotoCoreError
 from moto.backends import get_backend
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-from srvmod.local.aws import admin, capacity, determinism, eks_attached, eks_cluster, images, pricing, quotas
+from srvmod.local.aws import (
+    admin,
+    bucket_policies,
+    capacity,
+    determinism,
+    eks_attached,
+    eks_cluster,
+    images,
+    pricing,
+    quotas,
+)
 from srvmod.local.aws.context import Context, Handler
 from srvmod.local.aws.journal import Journal, Record, keep_environ
 from srvmod.local.aws.wire import (
@@ -74,6 +84,7 @@ class Front:
         self._lock = threading.RLock()
         self._published: set[str] = set()
         self._moto = DomainDispatcherApplication(create_backend_app)
+        bucket_policies.install()
         if not world.images:
             world.images[:] = images.defaults(world)
 

@@ -11,8 +11,6 @@ from srvmod.local.aws.wire import AwsError, page
 from srvmod.local.aws.world import Price
 
 _PRODUCT = {
-    "tenancy": "Shared",
-    "productFamily": "Compute Instance",
     "operatingSystem": "Linux",
     "preInstalledSw": "NA",
     "capacitystatus": "Used",
@@ -22,11 +20,20 @@ _PRODUCT = {
 
 
 def _item(instance_type: str, price: Price, region: str) -> dict[str, Any]:
-    attributes = {**_PRODUCT, "instanceType": instance_type, "regionCode": region}
+    metal = ".metal" in instance_type
+    family = "Compute Instance (bare metal)" if metal else "Compute Instance"
+    tenancy = "Dedicated" if metal else "Shared"
+    attributes = {
+        **_PRODUCT,
+        "productFamily": family,
+        "tenancy": tenancy,
+        "instanceType": instance_type,
+        "regionCode": region,
+    }
     sku = f"SIMULATED-{instance_type}"
     dimension = {"unit": "Hrs", "description": price.source, "pricePerUnit": {"USD": f"{price.usd:.10f}"}}
     return {
-        "product": {"productFamily": _PRODUCT["productFamily"], "attributes": attributes, "sku": sku},
+        "product": {"productFamily": family, "attributes": attributes, "sku": sku},
         "serviceCode": "AmazonEC2",
         "terms": {"OnDemand": {f"{sku}.1": {"sku": sku, "priceDimensions": {f"{sku}.1.1": dimension}}}},
         "version": "simulated",

@@ -75,6 +75,8 @@ class Endpoint:
 
 PRICES = {
     "p5.48xlarge": Price(55.04, "us-east-1 on demand, third-party data set retrieved 2026-11-09, not AWS's own list"),
+    # Karpenter exits when a region has no bare-metal product at all; nothing here ever launches one
+    "m7i.metal-24xl": Price(4.8384, "us-east-1 on demand, as m7i.24xlarge; from memory, decides nothing"),
 }
 VERSIONS = (
     # end of standard support: 1.34 and 1.35 from AWS's release calendar; later ones aren't established

@@ -56,6 +56,16 @@ class SecurityGroup(Resource):
         aws("ec2", "delete_security_group", GroupId=identity)
 
 
+_RULE = {
+    "ipProtocol": "IpProtocol",
+    "fromPort": "FromPort",
+    "toPort": "ToPort",
+    "cidrIpv4": "CidrIpv4",
+    "cidrIpv6": "CidrIpv6",
+    "description": "Description",
+}
+
+
 class _Rule(Resource):
     """A rule by its own id. What it allows is fixed; AWS's schemas say that only the description may change."""
 
@@ -88,9 +98,8 @@ class _Rule(Resource):
         rule = next((r for r in rules if r["SecurityGroupRuleId"] == identity), None)
         if rule is None:
             return None
-        names = {"securityGroupId": "GroupId", "ipProtocol": "IpProtocol", "fromPort": "FromPort", "toPort": "ToPort",
-                 "cidrIpv4": "CidrIpv4", "cidrIpv6": "CidrIpv6", "description": "Description"}  # fmt: skip
-        state = {name: rule[key] for name, key in names.items() if rule.get(key) is not None}
+        state = {name: rule[key] for name, key in _RULE.items() if rule.get(key) is not None}
+        state["securityGroupId"] = rule["GroupId"]
         if referenced := rule.get("ReferencedGroupInfo", {}).get("GroupId"):
             state["referencedSecurityGroupId"] = referenced
         return {**state, "arn": arn(aws, "security-group-rule", identity), "securityGroupRuleId": identity,
@@ -98,9 +107,11 @@ class _Rule(Resource):
 
     def update(self, aws: Aws, identity: str, old: Props, new: Props) -> None:
         if old.get("description") != new.get("description"):
-            told = {"SecurityGroupRuleId": identity, "Description": new.get("description", "")}
-            aws("ec2", f"update_security_group_rule_descriptions_{self.direction}", GroupId=new["securityGroupId"],
-                SecurityGroupRuleDescriptions=[told])  # fmt: skip
+            kept = {argument: new[name] for name, argument in _RULE.items() if name in new}
+            if "referencedSecurityGroupId" in new:
+                kept["ReferencedGroupId"] = new["referencedSecurityGroupId"]
+            rule = {"SecurityGroupRuleId": identity, "SecurityGroupRule": {"Description": "", **kept}}
+            aws("ec2", "modify_security_group_rules", GroupId=new["securityGroupId"], SecurityGroupRules=[rule])
         retag(aws, identity, old, new)
 
     def delete(self, aws: Aws, identity: str, props: Props) -> None:

@@ -189,7 +189,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Update(self, request: Any, context: Any) -> Any:
         kind, aws, new = self._type(request.urn, context), self._aws(context), read(request.news)
-        old = {**read(request.olds), **read(request.old_inputs)}
+        old = _over(read(request.olds), read(request.old_inputs))
         if request.preview:
             return pb.UpdateResponse(properties=write({**read(request.olds), **self._planned(kind, aws, new, old)}))
         try:
