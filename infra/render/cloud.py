@@ -38,31 +38,29 @@ class PlaceholderCloud(mocks.Mocks):
         self.monitor: Any = None
         """Set by the recorder: remote components register their children through it."""
 
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[str, Any]]:
-        """State of a new resource."""
-        state = dict(args.inputs)
-        if not self.known and args.typ.startswith(("aws:", "eks:")):
-            return None, state
-        for field in COMPUTED.get(args.typ, ()):
-            state.setdefault(field, placeholder(args.name, field))
-        if args.typ == CLUSTER_COMPONENT:
-            state |= self._cluster(args)
-        return placeholder(args.name, "id"), state
+    def computed(self, kind: str, name: str, inputs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Id (empty when unknown) and computed outputs of a new resource."""
+        if not self.known and kind.startswith(("aws:", "eks:")):
+            return "", {}
+        fields = {field: placeholder(name, field) for field in COMPUTED.get(kind, ()) if field not in inputs}
+        if kind == CLUSTER_COMPONENT:
+            fields |= self._cluster(name, inputs["name"])
+        return placeholder(name, "id"), fields
 
-    def call(self, args: mocks.MockCallArgs) -> NoReturn:
+    def new_resource(self, args: mocks.MockResourceArgs) -> NoReturn:
+        """Only reading an existing resource comes here: the recorder answers registrations itself."""
+        raise NotImplementedError(f"{args.typ} {args.name}: the program reads no existing resources")
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
         """The program asks AWS for its API keys, and nothing else, while it runs."""
         if args.token != SECRET_VERSION:
             raise NotImplementedError(f"{args.token}: not among the program's invokes; fix: take it from settings")
         name = args.args["secretId"]
-        return {"secretId": name, "secretString": self.secrets[name], "versionId": placeholder(name, "versionId")}
+        secret = {"secretId": name, "secretString": self.secrets[name], "versionId": placeholder(name, "versionId")}
+        return secret, []
 
-    def _cluster(self, args: mocks.MockResourceArgs) -> dict[str, Any]:
-        name = args.name
-        state = {
-            "name": args.inputs["name"],
-            "arn": placeholder(name, "arn"),
-            "endpoint": placeholder(name, "endpoint"),
-        }
+    def _cluster(self, name: str, cluster: str) -> dict[str, Any]:
+        state = {"name": cluster, "arn": placeholder(name, "arn"), "endpoint": placeholder(name, "endpoint")}
         return {
             "eksCluster": self.monitor.reference(CLUSTER, name, state),
             "clusterSecurityGroupId": placeholder(name, "securityGroupId"),

@@ -7,13 +7,14 @@ dependencies), of which `Mocks.new_resource` sees only the inputs.
 import contextvars
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pulumi
+from google.protobuf import struct_pb2
 from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import Stack
-from pulumi.runtime.sync_await import _ensure_event_loop
 
 from srvmod.infra.render.cloud import PlaceholderCloud
 
@@ -39,14 +40,34 @@ class Recorded:
 
 @dataclass
 class Graph:
-    """What one run registered, by URN, and what it exported."""
+    """What one run registered, and what it exported."""
 
-    resources: dict[str, Recorded] = field(default_factory=dict[str, Recorded])
+    requests: dict[str, resource_pb2.RegisterResourceRequest] = field(default_factory=dict[str, Any])
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @cached_property
+    def resources(self) -> dict[str, Recorded]:
+        """Resources by URN, sorted: the order of registration differs from run to run."""
+        return {urn: _recorded(urn, self.requests[urn]) for urn in sorted(self.requests)}
 
     def of_type(self, kind: str) -> list[Recorded]:
         """Resources of a type token, sorted by URN."""
-        return [self.resources[urn] for urn in sorted(self.resources) if self.resources[urn].type == kind]
+        return [resource for resource in self.resources.values() if resource.type == kind]
+
+
+def _recorded(urn: str, request: Any) -> Recorded:
+    return Recorded(
+        urn=urn,
+        type=request.type,
+        name=request.name,
+        inputs=plain(rpc.deserialize_properties(request.object, keep_unknowns=True)),
+        parent=request.parent,
+        provider=request.provider,
+        dependencies=tuple(sorted(request.dependencies)),
+        custom=request.custom,
+        remote=request.remote,
+        protect=request.protect,
+    )
 
 
 UNKNOWN = "<unknown until deployed>"
@@ -57,6 +78,7 @@ class Recorder(mocks.MockMonitor):
 
     def __init__(self, cloud: PlaceholderCloud) -> None:
         super().__init__(cloud)
+        self.cloud = cloud
         self.graph = Graph()
         cloud.monitor = self
 
@@ -80,28 +102,17 @@ class Recorder(mocks.MockMonitor):
             "packageVersion": "",
         }
 
-    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Register and keep."""
-        response = super().RegisterResource(request)
-        if request.type != ROOT:
-            self.graph.resources[response.urn] = Recorded(
-                urn=response.urn,
-                type=request.type,
-                name=request.name,
-                inputs=plain(rpc.deserialize_properties(request.object, keep_unknowns=True)),
-                parent=request.parent,
-                provider=request.provider,
-                dependencies=tuple(sorted(request.dependencies)),
-                custom=request.custom,
-                remote=request.remote,
-                protect=request.protect,
-            )
-        return response
-
-    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Executor threads have no event loop of their own."""
-        _ensure_event_loop()
-        return super().RegisterResourceOutputs(request)
+    def RegisterResource(self, request: Any) -> resource_pb2.RegisterResourceResponse:  # noqa: N802 - gRPC's name
+        """Keep the request and answer with its inputs and what the cloud computes; nothing is deserialised here."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        if request.type == ROOT:
+            return resource_pb2.RegisterResourceResponse(urn=urn)
+        self.graph.requests[urn] = request
+        identity, computed = self.cloud.computed(request.type, request.name, request.object)
+        state = struct_pb2.Struct()
+        state.CopyFrom(request.object)
+        state.update(computed)
+        return resource_pb2.RegisterResourceResponse(urn=urn, id=identity, object=state)
 
 
 def record(

@@ -96,7 +96,7 @@ def backend_traffic_policy(route: Route) -> Object:
                     "http": {"path": "/health", "method": "GET", "expectedStatuses": [200]},
                 },
                 # At its default of 50 Envoy sends to sick engines too when half of them are.
-                "panicThreshold": 0,
+                "panicThreshold": 1,
             },
         },
     }
