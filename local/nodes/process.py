@@ -40,7 +40,11 @@ class Daemon:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except (OSError, ValueError):
             return None
-        return pid if command.decode(errors="replace").rstrip("\0").split("\0") == list(self.command) else None
+        if command.decode(errors="replace").rstrip("\0").split("\0") == list(self.command):
+            return pid
+        if not command:
+            alive(pid)  # collects it if it is our own child, so that nobody takes it for a running process
+        return None
 
     def start(self) -> int:
         """Starts the process unless it runs; returns its pid."""

@@ -148,7 +148,7 @@ def test_a_node_is_a_p5_in_the_clusters_eyes(trial: Trial, two_nodes: tuple[str,
     for name in two_nodes:
         found = trial.get("node", name)
         assert found["status"]["capacity"]["cpu"] == "192"
-        assert found["status"]["capacity"]["memory"] == f"{2 * 1024**3}Ki"
+        assert found["status"]["capacity"]["memory"] == "2Ti"
         assert found["spec"]["providerID"] == f"kwok-aws:///us-east-1a/i-{name}"
         assert "srvmod.dev/pretended" not in found["metadata"]["annotations"]
 
