@@ -2,7 +2,7 @@
 
 import gc
 
-gc.disable()  # the SDK's hundred thousands of classes and functions live until the end: walking them takes a quarter of the time
+gc.disable()  # what the SDK imports lives until the end: walking it takes a quarter of the time
 
 from srvmod.infra.program import program  # noqa: E402
 
