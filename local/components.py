@@ -246,7 +246,8 @@ class Plan:
             self.tools["kwok"],
             kubeconfig=kubeconfig,
             manage_all_nodes="false",
-            manage_nodes_with_annotation_selector="srvmod.dev/pretended=true",
+            # by label: kwok never takes the lease of a Node whose annotation comes after its creation
+            manage_nodes_with_label_selector="srvmod.dev/pretended=true",
             node_lease_duration_seconds=40,
             server_address="127.0.0.1:10247",
         )

@@ -212,7 +212,9 @@ class Launcher:
     def _mark_pretended(self, name: str) -> None:
         log.info("Node %s: no free slot, kwok pretends it", name)
         try:
-            self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": {PRETENDED: "true"}}})
+            mark = {PRETENDED: "true"}
+            # kwok selects by the label, since it takes over Nodes that get it later; people read the annotation
+            self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": mark, "labels": mark}})
         except ApiError as error:
             if error.status != 404:
                 log.warning("Node %s: %s", name, error)
