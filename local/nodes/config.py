@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shlex
 import sys
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from srvmod.local.nodes.paths import CONTAINERD_SOCKET, KUBELET_ROOT, NETWORK, S
 PAUSE_IMAGE = "docker.io/srvmod/pause:local"
 KUBELET_PORT = 10250
 KUBELET_HEALTH_PORT = 10248
+MAX_OPEN_FILES = 1_000_000  # the kubelet's default
 CLUSTER_DOMAIN = "cluster.local"
 
 # A real kubelet's settings that can't work on pretended CPUs and memory: cpusets would name CPUs that the machine
@@ -185,7 +187,8 @@ def kubelet_configuration(
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
-        # without CAP_SYS_RESOURCE a kubelet can't lower its own score, and would complain for ever
+        # without CAP_SYS_RESOURCE a kubelet can't change these for itself, and would complain for ever
+        "maxOpenFiles": min(MAX_OPEN_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         "oomScoreAdj": int(Path("/proc/self/oom_score_adj").read_text()),
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         # images are imported once and can't be pulled again: never collect them

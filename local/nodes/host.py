@@ -102,9 +102,7 @@ def _cgroups() -> list[Problem]:
 
 
 def _disk(state_root: Path) -> list[Problem]:
-    place = state_root
-    while not place.exists():
-        place = place.parent
+    place = _existing(state_root)
     if not os.access(place, os.W_OK):
         return [Problem(f"{place} can't be written to", "the state folder", "choose another: SRVMOD_STATE=/path")]
     free = shutil.disk_usage(place).free
@@ -114,9 +112,14 @@ def _disk(state_root: Path) -> list[Problem]:
     return [Problem(what, "images, logs and weights", "free some, or choose another place: SRVMOD_STATE=/path")]
 
 
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return folder if folder.is_dir() else _existing(folder.parent)
+
+
 def _trials(state_root: Path) -> list[Problem]:
     """Does for a moment what the stack does, and says what is refused."""
-    place = state_root if state_root.is_dir() else Path(os.environ.get("TMPDIR", "/tmp"))
+    place = _existing(state_root)
     trials: list[tuple[Callable[[], str], str, str]] = [
         (
             lambda: _unshare("true", place),
@@ -137,7 +140,11 @@ def _trials(state_root: Path) -> list[Problem]:
             f"an overlay on the state folder's file system ({place})",
             "put the state folder on ext4 or xfs: SRVMOD_STATE=/path",
         ),
-        (_make_cgroup, "a cgroup of the stack's own", "in a container, mount the machine's cgroups writable"),
+        (
+            _make_cgroup,
+            "a cgroup of the stack's own",
+            "run it outside a container, or in one with the machine's cgroups (--privileged --cgroupns=host)",
+        ),
     ]
     found = []
     for trial, what, fix in trials:

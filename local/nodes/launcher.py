@@ -20,7 +20,7 @@ from srvmod.local.nodes.assignment import PRETENDED, decide, in_order, is_preten
 from srvmod.local.nodes.images.pack import Image
 from srvmod.local.nodes.pretended import PretendedNodes
 from srvmod.local.nodes.slot import Occupant, RealNode
-from srvmod.local.nodes.userdata import UserDataError, kubelet_settings
+from srvmod.local.nodes.userdata import kubelet_settings
 
 log = logging.getLogger(__name__)
 
@@ -189,13 +189,13 @@ class Launcher:
         def job() -> None:
             try:
                 settings, left_out = config.honoured(self._kubelet_settings(node))
-            except (UserDataError, ApiError):
+                if left_out:
+                    annotation = {LEFT_OUT_ANNOTATION: ",".join(left_out)}
+                    self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": annotation}})
+                machine.node.occupy(Occupant(name, uid, settings))
+            except Exception:
                 machine.holder = None  # a later round tries again
                 raise
-            machine.node.occupy(Occupant(name, uid, settings))
-            if left_out:
-                annotation = {LEFT_OUT_ANNOTATION: ",".join(left_out)}
-                self.api.patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": annotation}})
 
         machine.submit(f"starting {name}", job)
 

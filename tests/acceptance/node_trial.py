@@ -1,4 +1,4 @@
-"""Runs inside namespaces of its own: control plane, DNS and node launcher, without AWS, Karpenter, kwok and Pulumi.
+"""Runs inside namespaces of its own: control plane, DNS, simulated AWS, kwok and node launcher, without Karpenter and Pulumi.
 
 `python -m tests.acceptance.node_trial STATE`, started by the fixture of test_nodes.py.
 """
@@ -14,7 +14,7 @@ from srvmod.local.paths import REPO, State
 from srvmod.local.supervisor import Supervisor, own_network, own_root
 from srvmod.tools import ensure
 
-TOOLS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "coredns")
+TOOLS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "coredns", "kwok")
 
 
 async def serve(supervisor: Supervisor, state: State) -> None:
@@ -30,7 +30,7 @@ def main(root: str) -> None:
     (state.pki / "tokens.csv").touch(mode=0o600)
     plan = Plan(state, ensure(list(TOOLS)), {})
     plan.client("admin", "admin", "system:masters")
-    components = [*plan._control_plane(), plan._dns(), plan._launcher()]
+    components = [*plan._control_plane(), plan._dns(), plan._aws(), plan._kwok(), plan._launcher()]
     asyncio.run(serve(Supervisor(components, state.logs), state))
 
 

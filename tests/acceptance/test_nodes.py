@@ -5,25 +5,28 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from srvmod.infra.serving.documents.weight_cache import (
+    WeightCache,
+    cluster_role,
+    cluster_role_binding,
+    daemon_set,
+    service_account,
+)
 from srvmod.local import nodes
 from srvmod.local.facts import inner_pids
-from srvmod.local.nodes.hardware import KERNEL_SETTINGS
 from srvmod.local.nodes.paths import Slot, cgroup_root
-from srvmod.local.paths import REPO, State
-from srvmod.tools import ensure, karpenter_crds, kubectl
+from srvmod.tools import karpenter_crds
 from tests.acceptance.conftest import eventually
 from tests.acceptance.test_islands import gpu_pod
+from tests.acceptance.trial import AWS_URL, SETTINGS_BEFORE, Trial, is_ready, kernel_settings, node, run_trial
 
 pytestmark = pytest.mark.acceptance
 
@@ -36,100 +39,9 @@ spec:
 """
 
 
-def kernel_settings() -> dict[str, str]:
-    return {name: Path("/proc/sys", name).read_text() for name in KERNEL_SETTINGS if Path("/proc/sys", name).exists()}
-
-
-SETTINGS_BEFORE = kernel_settings()
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A control plane with a node launcher in namespaces of its own."""
-
-    state: State
-    holder: int
-
-    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        children = Path(f"/proc/{self.holder}/task/{self.holder}/children").read_text().split()
-        assert children, f"the trial isn't running; see {self.state.logs / 'trial.log'}"
-        enter = ["nsenter", f"--target={children[0]}", "--mount", "--net", "--pid"]
-        config = f"--kubeconfig={self.state.pki / 'admin.kubeconfig'}"
-        answer = subprocess.run(
-            [*enter, str(kubectl()), config, *arguments], input=stdin, capture_output=True, text=True, check=False
-        )
-        if check and answer.returncode != 0:
-            raise AssertionError(f"kubectl {' '.join(arguments)}: {answer.stderr}")
-        return answer.stdout
-
-    def apply(self, *objects: dict[str, Any]) -> None:
-        self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
-
-    def get(self, *arguments: str) -> dict[str, Any]:
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
-
-    def phase(self, pod: str) -> str:
-        """`Running`, or the reason for which the kubelet refused it; empty while undecided."""
-        status = self.get("pod", pod)["status"]
-        return status.get("reason", "") if status["phase"] == "Failed" else status["phase"].replace("Pending", "")
-
-    def host_pid(self, node: str, process: str) -> int | None:
-        pid = nodes.processes(self.state.root).get(node, {}).get(process)
-        return inner_pids(self.holder).get(pid) if pid else None
-
-    def log(self, name: str) -> str:
-        return (self.state.logs / f"{name}.log").read_text()
-
-
-def node(name: str, **spec: Any) -> dict[str, Any]:
-    """A Node as Karpenter's kwok build writes it."""
-    labels = {
-        "karpenter.sh/nodepool": "p5-tp4",
-        "kubernetes.io/hostname": name,
-        "node.kubernetes.io/instance-type": "p5.48xlarge",
-        "kwok.x-k8s.io/node": "fake",
-    }
-    metadata = {"name": name, "labels": labels, "annotations": {"kwok.x-k8s.io/node": "fake"}}
-    provider = f"kwok-aws:///us-east-1a/i-{name}"
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": provider, **spec}}
-
-
-def is_ready(trial: Trial, name: str) -> bool:
-    status = trial.get("node", name).get("status", {})
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
-    return ready and status.get("allocatable", {}).get("nvidia.com/gpu") == "8"
-
-
 @pytest.fixture(scope="module")
 def trial() -> Iterator[Trial]:
-    if os.geteuid() != 0:
-        pytest.exit("acceptance tests need root: namespaces, mounts and cgroups of the nodes", returncode=2)
-    base = Path(os.environ.get("SRVMOD_TEST_STATE", REPO / ".srvmod" / "test"))
-    state = State(base.with_name(base.name + "-nodes"))
-    assert nodes.check_host(state.root) == []
-    nodes.cleanup(state.root)
-    subprocess.run(["rm", "-rf", "--one-file-system", str(state.live)], check=True)
-    state.make()
-    nodes.prepare(state.root, ensure(["crane", "envoy-gateway"]))
-    command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child=SIGKILL", "--mount-proc"]
-    with (state.logs / "trial.log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, sys.executable, "-m", "tests.acceptance.node_trial", str(state.root)],
-            cwd=REPO,
-            env={**os.environ, "SRVMOD_LOCAL_API_URL": "https://127.0.0.1:1"},
-            stdout=log,
-            stderr=log,
-            stdin=subprocess.DEVNULL,
-        )
-    found = Trial(state, process.pid)
-    try:
-        eventually("the API server answers", 120, lambda: "ok" in found.kubectl("get", "--raw", "/readyz"))
-        eventually("both slots are ready", 240, lambda: found.log("node-launcher").count(" is ready after ") >= 2)
-        yield found
-    finally:
-        process.kill()
-        process.wait()
-        nodes.cleanup(state.root)
+    yield from run_trial()
 
 
 @pytest.fixture(scope="module")
@@ -274,6 +186,41 @@ def node_claim(name: str) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"nodeClassRef": reference, "requirements": []},
     }
+
+
+def test_a_pretended_node_opens_only_after_its_weights_are_verified(trial: Trial, two_nodes: tuple[str, str]) -> None:
+    """The agent is the real one; first the weights are missing, then they come."""
+    assert two_nodes
+    cache = WeightCache(
+        "serving", "p5-tp4", "docker.io/srvmod/weight-cache:local", "Never", "weights", "m", "r1", "us-east-1", AWS_URL
+    )
+    trial.kubectl("create", "namespace", "serving")
+    trial.apply(service_account(cache), cluster_role(), cluster_role_binding(cache), daemon_set(cache))
+    fillers = [node(f"filler-{n}") for n in range(2)]  # whichever slots are free
+    trial.apply(*fillers)
+    cold = {"key": "srvmod.dev/weights-cold", "value": "true", "effect": "NoSchedule"}
+    eventually("the slots are taken", 60, lambda: len(nodes.processes(trial.state.root)) == 2)
+    trial.apply(node("trial-far", taints=[cold]))
+    try:
+        eventually("kwok makes it ready", 60, lambda: is_up(trial, "trial-far"))
+        eventually("the agent looks for weights", 60, lambda: "manifest" in trial.log("weight-cache-trial-far"))
+        assert cold["key"] in taints(trial, "trial-far")
+        trial.upload_weights()
+        eventually("the taint is lifted", 90, lambda: cold["key"] not in taints(trial, "trial-far"))
+        assert (trial.state.live / "nodes/pretended/trial-far/models/r1/READY").exists()
+        eventually("the agent ends", 20, lambda: not (trial.state.run / "weight-cache-trial-far.pid").exists())
+    finally:
+        trial.kubectl("delete", "node", "trial-far", *(f["metadata"]["name"] for f in fillers), check=False)
+    eventually("its folder goes", 20, lambda: not (trial.state.live / "nodes/pretended/trial-far").exists())
+
+
+def taints(trial: Trial, name: str) -> set[str]:
+    return {taint["key"] for taint in trial.get("node", name)["spec"].get("taints", [])}
+
+
+def is_up(trial: Trial, name: str) -> bool:
+    conditions = trial.get("node", name).get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def test_nothing_is_left_when_the_namespaces_end(trial: Trial, two_nodes: tuple[str, str]) -> None:

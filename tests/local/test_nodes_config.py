@@ -88,6 +88,7 @@ def test_every_setting_of_ours_is_guarded_from_user_data() -> None:
         "failCgroupV1",
         "failSwapOn",
         "oomScoreAdj",
+        "maxOpenFiles",
         "cgroupsPerQOS",
         "shutdownGracePeriod",
         "shutdownGracePeriodCriticalPods",
