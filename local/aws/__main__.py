@@ -34,12 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     if (args.cluster_endpoint is None) != (args.cluster_ca is None):
         print("--cluster-endpoint and --cluster-ca belong together", file=sys.stderr)
         return 2
-    os.environ.update(
-        MOTO_ACCOUNT_ID=args.account,
-        MOTO_EC2_LOAD_DEFAULT_AMIS="false",
-        MOTO_IAM_LOAD_MANAGED_POLICIES="true",
-        MOTO_S3_DEFAULT_KEY_BUFFER_SIZE=str(1 << 30),
-    )
+    os.environ["MOTO_S3_DEFAULT_KEY_BUFFER_SIZE"] = str(1 << 30)  # objects stay in memory, not in /tmp
     from srvmod.local.aws.serve import ServeError, serve
 
     try:

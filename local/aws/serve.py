@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,10 @@ def serve(
 
     Raises ServeError (journal) and OSError (socket, files).
     """
+    # The account is fixed: otherwise moto looks through the users of every partition for each request's access key.
+    os.environ.update(
+        MOTO_ACCOUNT_ID=account, MOTO_EC2_LOAD_DEFAULT_AMIS="false", MOTO_IAM_LOAD_MANAGED_POLICIES="true"
+    )
     instance_types.trim()
     front = Front(
         World(account=account, endpoint=Endpoint(*endpoint) if endpoint else None),

@@ -15,8 +15,6 @@ import pytest
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 ENDPOINT = ("https://127.0.0.1:6443", "UEVN")
-os.environ.update(MOTO_EC2_LOAD_DEFAULT_AMIS="false", MOTO_IAM_LOAD_MANAGED_POLICIES="true")
-
 from moto.core.base_backend import BackendDict  # noqa: E402
 
 from srvmod.local.aws.serve import Server, serve  # noqa: E402

@@ -56,13 +56,9 @@ def seen(client: Client) -> str:
         "keys": client("kms").list_keys()["Keys"],
         "cluster": client("eks").describe_cluster(name="c")["cluster"],
         "identities": client("eks").list_pod_identity_associations(clusterName="c")["associations"],
-        "objects": [
-            (o["Key"], o["ETag"], o["Size"]) for o in client("s3").list_objects_v2(Bucket="weights")["Contents"]
-        ],
+        "objects": [(o["Key"], o["ETag"], o["Size"]) for o in objects],
         "secret": client("secretsmanager").describe_secret(SecretId="keys")["ARN"],
-        "quota": client("service-quotas").get_service_quota(ServiceCode="ec2", QuotaCode="L-417A185B")["Quota"][
-            "Value"
-        ],
+        "quota": quota["Value"],
     }
     return json.dumps(found, default=str, sort_keys=True)
 

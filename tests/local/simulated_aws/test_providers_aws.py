@@ -68,7 +68,8 @@ SAMPLES: dict[str, Callable[[World, str], Props]] = {
         "mapPublicIpOnLaunch": True, "tags": TAGS},
     "InternetGateway": lambda w, n: {"vpcId": w.identity("Vpc"), "tags": TAGS},
     "Eip": lambda w, n: {"domain": "vpc", "tags": TAGS},
-    "NatGateway": lambda w, n: {"allocationId": w.identity("Eip"), "subnetId": w.identity("Subnet", "a"), "tags": TAGS},
+    "NatGateway": lambda w, n: {
+        "allocationId": w.identity("Eip"), "subnetId": w.identity("Subnet", "a"), "tags": TAGS},
     "VpcEndpoint": lambda w, n: {
         "vpcId": w.identity("Vpc"), "serviceName": "com.amazonaws.us-east-1.ecr.api", "vpcEndpointType": "Interface",
         "subnetIds": subnets(w), "securityGroupIds": [w.identity("SecurityGroup")], "privateDnsEnabled": True,
@@ -79,7 +80,8 @@ SAMPLES: dict[str, Callable[[World, str], Props]] = {
         "gatewayId": w.identity("InternetGateway")},
     "RouteTableAssociation": lambda w, n: {
         "routeTableId": w.identity("RouteTable"), "subnetId": w.identity("Subnet", "a")},
-    "Tag": lambda w, n: {"resourceId": w.identity("SecurityGroup"), "key": "karpenter.sh/discovery", "value": "c"},
+    "Tag": lambda w, n: {
+        "resourceId": w.identity("SecurityGroup", "tagged"), "key": "karpenter.sh/discovery", "value": "c"},
     "FlowLog": lambda w, n: {
         "vpcId": w.identity("Vpc"), "trafficType": "ALL", "logDestinationType": "cloud-watch-logs",
         "logDestination": w.state("LogGroup", "arn"), "iamRoleArn": w.state("Role", "arn"),
@@ -146,10 +148,11 @@ SAMPLES: dict[str, Callable[[World, str], Props]] = {
     "BucketOwnershipControls": lambda w, n: {
         "bucket": w.identity("Bucket"), "rule": {"objectOwnership": "BucketOwnerEnforced"}},
     "BucketPolicy": lambda w, n: {
-        "bucket": w.identity("Bucket"),
-        "policy": open_policy({"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "s3:GetObject", "arn:aws:s3:::bucket-x/*")},
+        "bucket": w.identity("Bucket", n),
+        "policy": open_policy(
+            {"Service": "logging.s3.amazonaws.com"}, "s3:PutObject", f"arn:aws:s3:::bucket-{n}/*")},
     "BucketLogging": lambda w, n: {
-        "bucket": w.identity("Bucket"), "targetBucket": w.identity("Bucket"), "targetPrefix": "log/"},
+        "bucket": w.identity("Bucket"), "targetBucket": w.identity("BucketPolicy", "logs"), "targetPrefix": "log/"},
     "Repository": lambda w, n: {
         "name": f"repo/{n}", "imageTagMutability": "IMMUTABLE", "imageScanningConfiguration": {"scanOnPush": True},
         "encryptionConfigurations": [{"encryptionType": "KMS", "kmsKey": w.state("Key", "arn")}],
@@ -368,4 +371,5 @@ def test_everything_can_be_taken_away_again(world: World, engine: Engine) -> Non
     """Last: in the reverse order of making, nothing is left that blocks."""
     for found in reversed(list(world.made.values())):
         engine.delete(found)
-        assert engine.refresh(found) is None, found["kind"]
+        if "Versioning" not in found["kind"]:  # can't be switched off in S3, only suspended
+            assert engine.refresh(found) is None, found["kind"]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
+from botocore import xform_name
 
 from srvmod.local.providers.aws import schemas
 from srvmod.local.providers.aws.base import Arg, Resource
@@ -73,21 +76,22 @@ def _paths(args: Mapping[str, Arg], at: str) -> Iterator[str]:
                 yield from _paths(arg.of, f"{at}{arg.cfn}/")
 
 
+@lru_cache
+def operations(service: str) -> frozenset[str]:
+    """The names of a service's operations, as boto3 has them."""
+    return frozenset(map(xform_name, botocore.session.get_session().get_service_model(service).operation_names))
+
+
 @pytest.mark.parametrize("kind", EVERY)
 def test_every_operation_that_a_type_calls_exists(kind: Resource) -> None:
     """`aws("ec2", "create_vpc", ...)` in its module names an operation of botocore."""
-    import botocore.session
-    from botocore import xform_name
-
     spec = find_spec(type(kind).__module__)
     assert spec is not None
     assert spec.origin is not None
-    session = botocore.session.get_session()
     for node in ast.walk(ast.parse(Path(spec.origin).read_text())):
         match node:
             case ast.Call(func=ast.Name(id="aws"), args=[ast.Constant(value=service), ast.Constant(value=call), *_]):
-                known = {xform_name(n) for n in session.get_service_model(service).operation_names}
-                assert call in known, f"{service}.{call}"
+                assert call in operations(service), f"{service}.{call}"
 
 
 @pytest.mark.parametrize(
