@@ -66,6 +66,7 @@ def build(settings: Settings) -> Cloud:
             cluster.eks_name,
             bucket=identifiers.weights_bucket(settings),
             prefix=settings.model.weights_prefix,
+            repository=settings.weight_cache_repository,
             namespace=SERVING,
             service_account=WEIGHT_CACHE,
             force_destroy=settings.aws.simulated,

@@ -16,14 +16,15 @@ KEPT_IMAGES = 20
 
 @dataclass(frozen=True)
 class WeightsArgs:
-    """`prefix` is the key prefix of all revisions, without slashes at its ends; `force_destroy` lets the bucket
-    go together with its objects (never in production)."""
+    """`prefix` is the key prefix of all revisions, without slashes at its ends; `repository` names the store of the
+    cache's image; `force_destroy` lets the bucket go together with its objects (never in production)."""
 
     names: Names
     account: Account
     cluster_name: pulumi.Input[str]
     bucket: str
     prefix: str
+    repository: str
     namespace: str
     service_account: str
     force_destroy: bool = False
@@ -146,7 +147,7 @@ class Weights(pulumi.ComponentResource):
         name, args = self._name, self._args
         repository = aws.ecr.Repository(
             name,
-            name=args.names.of("weight-cache"),
+            name=args.repository,
             image_tag_mutability="IMMUTABLE",
             image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
             encryption_configurations=[

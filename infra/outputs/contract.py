@@ -59,8 +59,10 @@ class Auth(Output):
 
     scheme: str
     """`bearer`: header `Authorization: Bearer KEY`."""
+    keys_in: str
+    """Name of the secret in AWS Secrets Manager with one key per client, where they are rotated."""
     secret: str
-    """`namespace/name` of the Secret with one key per client."""
+    """`namespace/name` of the Kubernetes Secret that the gateway reads them from."""
     clients: list[str]
     """Clients that have a key."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pulumi
 
+from srvmod.infra import identifiers
 from srvmod.infra.aws.layer import Cloud
 from srvmod.infra.outputs import contract
 from srvmod.infra.platform.documents.gateway import HTTP_PORT, HTTPS_PORT
@@ -32,7 +33,10 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
         ),
         slo=contract.Slo(itl_p95_ms=settings.slo.itl_p95_ms, ttft_ms=settings.slo.ttft_ms),
         auth=contract.Auth(
-            scheme="bearer", secret=f"{namespace}/{API_KEYS}", clients=sorted(settings.gateway.api_clients)
+            scheme="bearer",
+            keys_in=identifiers.api_keys_secret(settings),
+            secret=f"{namespace}/{API_KEYS}",
+            clients=sorted(settings.gateway.api_clients),
         ),
         limits=contract.Limits(
             max_model_tokens=settings.model.max_model_len,

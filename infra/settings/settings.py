@@ -89,6 +89,11 @@ class Settings(Section):
         return f"{self.aws.account_id}.dkr.ecr.{self.aws.region}.{suffix}"
 
     @property
+    def weight_cache_repository(self) -> str:
+        """Name of the stack's own ECR repository; stacks of one account each have theirs."""
+        return f"{self.cluster_name}/weight-cache"
+
+    @property
     def weight_cache_image(self) -> str:
         """Image of the weight cache: the setting, or this release's image in the stack's own repository."""
-        return self.images.weight_cache or f"{self.ecr_registry}/{PRODUCT}/weight-cache:{__version__}"
+        return self.images.weight_cache or f"{self.ecr_registry}/{self.weight_cache_repository}:{__version__}"

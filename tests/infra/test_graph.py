@@ -123,6 +123,26 @@ def test_kubernetes_objects_are_known_in_preview(env: str) -> None:
             assert UNKNOWN not in str(resource.inputs), resource.urn
 
 
+@pytest.mark.parametrize("env", ["dev", "staging", "prod"])
+def test_weight_cache_comes_from_the_stacks_own_repository(env: str) -> None:
+    repository = one(graph(env), "aws:ecr/repository:Repository").inputs["name"]
+    cache = one(graph(env), "kubernetes:apps/v1:DaemonSet", "weight-cache").inputs["spec"]["template"]["spec"]
+    image = cache["containers"][0]["image"]
+    account, region = settings_of(env).aws.account_id, settings_of(env).aws.region
+    assert image.startswith(f"{account}.dkr.ecr.{region}.amazonaws.com/{repository}:")
+
+
+@everywhere
+def test_the_cache_reads_the_bucket_that_exists_as_who_may(env: str) -> None:
+    recorded = graph(env)
+    bucket = one(recorded, "aws:s3/bucket:Bucket").inputs["bucket"]
+    cache = one(recorded, "kubernetes:apps/v1:DaemonSet", "weight-cache").inputs["spec"]["template"]["spec"]
+    variables = {entry["name"]: entry.get("value") for entry in cache["containers"][0]["env"]}
+    assert variables["BUCKET"] == bucket == recorded.outputs["weights"]["bucket"]
+    identity = one(recorded, "aws:eks/podIdentityAssociation:PodIdentityAssociation", "weights-reader").inputs
+    assert (identity["namespace"], identity["serviceAccount"]) == ("serving", cache["serviceAccountName"])
+
+
 @everywhere
 def test_api_keys_are_masked(env: str) -> None:
     secret = one(graph(env), "kubernetes:core/v1:Secret").inputs

@@ -62,7 +62,8 @@ def test_defaults() -> None:
     assert (settings.slo.itl_p95_ms, settings.slo.ttft_ms) == (30, 350)
     assert (settings.engine.tensor_parallel_size, settings.engine.engines_per_node) == (4, 2)
     assert settings.kv_block_tokens == 16
-    assert settings.weight_cache_image.startswith("444455556666.dkr.ecr.us-east-1.amazonaws.com/srvmod/weight-cache:")
+    own = f"444455556666.dkr.ecr.us-east-1.amazonaws.com/{settings.cluster_name}/weight-cache:"
+    assert settings.weight_cache_image.startswith(own)
 
 
 def test_settings_are_immutable() -> None:
