@@ -1,11 +1,13 @@
-"""`srvmod render`: what each environment applies, as files."""
+"""`srvmod render`: what each environment applies, as files. `srvmod bench`: what the program costs."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 app = typer.Typer(no_args_is_help=True)
+bench = typer.Typer(no_args_is_help=True, help="Speed figures against their goals; exit code 1 when one is missed.")
 
 ROOT = Path(__file__).resolve().parent.parent
 FAILED = 1
@@ -52,3 +54,24 @@ def render(
         raise typer.Exit(FAILED)
     if check:
         typer.echo(f"{', '.join(chosen)}: as rendered")
+
+
+@bench.command()
+def program(
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    env: Annotated[str, typer.Option("--env", "-e", help="Environment whose program is run.")] = "prod",
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each kind; medians count.")] = 5,
+) -> None:
+    """A full run of the program without engine and cloud, against importing the same SDK modules."""
+    from srvmod.infra.bench import bench_program
+
+    result = bench_program(ROOT, env, runs)
+    if json_output:
+        typer.echo(json.dumps(result))
+    else:
+        for name, figure in result["figures"].items():
+            goal = result["goals"].get(name)
+            typer.echo(f"{name:>26}  {figure}" + (f"  (goal: at most {goal})" if goal else ""))
+        typer.echo("met" if result["met"] else "missed")
+    if not result["met"]:
+        raise typer.Exit(FAILED)
