@@ -25,12 +25,13 @@ down: $(STAMP)
 	@$(BIN)/srvmod local down
 
 test: test-fast
-	$(BIN)/python -m pytest tests/acceptance -q
+	$(BIN)/python -m pytest tests/acceptance/test_up.py tests/acceptance/test_islands.py -q
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest tests --ignore=tests/acceptance -q
 
-test-full: test
+# every acceptance test, also the long ones: scaling, wrong programs, crashes, nodes alone, previews of all stacks
+test-full: test-fast
 	SRVMOD_FULL=1 $(BIN)/python -m pytest tests/acceptance -q
 
 check: $(STAMP)
