@@ -14,7 +14,7 @@ Value = TypeVar("Value", int, float)
 class Claim:
     """A checkable sentence of the specification.
 
-    `quote` is verbatim and `section` the heading above it, in contract/SRVMOD-FIN-001.md. `why` says when a
+    `quote` is verbatim and `section` the heading above it, in specification SRVMOD-FIN-001. `why` says when a
     conditional claim holds, or why the verdict is what it is; figures in it come from the capacity model
     (sized for Llama-3-70B in FP8 at TP 4 on H100) unless a measurement is named.
     """
