@@ -1,0 +1,275 @@
+"""The plain `pulumi` command with these plugins on PATH: small programs against a simulated AWS in its own process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.acceptance
+
+REPO = Path(__file__).resolve().parents[3]
+PLUGINS = REPO / "local" / "providers" / "bin"
+PROGRAM = """
+import json
+import pulumi
+import pulumi_aws as aws
+import pulumi_eks as eks
+
+config = pulumi.Config()
+provider = aws.Provider("aws", region="us-east-1")
+opts = pulumi.ResourceOptions(provider=provider)
+vpc = aws.ec2.Vpc("main", cidr_block="10.20.0.0/16", enable_dns_hostnames=True, tags={"Name": "main"}, opts=opts)
+subnets = [
+    aws.ec2.Subnet(zone, vpc_id=vpc.id, cidr_block=f"10.20.{i}.0/24", availability_zone=f"us-east-1{zone}",
+                   tags={"karpenter.sh/discovery": "demo"}, opts=opts)
+    for i, zone in enumerate("ab")
+]
+trust = {"Version": "2012-10-17", "Statement": [
+    {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}]}
+role = aws.iam.Role("control-plane", assume_role_policy=json.dumps(trust), opts=opts)
+cluster = eks.Cluster(
+    "demo", name="demo", version="1.36", vpc_id=vpc.id, private_subnet_ids=[s.id for s in subnets], service_role=role,
+    skip_default_node_group=True, skip_default_security_groups=True, authentication_mode="API",
+    endpoint_private_access=True, endpoint_public_access=False, create_oidc_provider=False,
+    use_default_vpc_cni=True, kube_proxy_addon_options={"enabled": False}, coredns_addon_options={"enabled": False},
+    bootstrap_self_managed_addons=False, opts=pulumi.ResourceOptions(providers={"aws": provider}),
+)
+aws.eks.AccessEntry("nodes", cluster_name=cluster.eks_cluster.name, type="EC2_LINUX",
+                    principal_arn=config.get("principal") or role.arn, opts=opts)
+queue = aws.sqs.Queue("interruption", message_retention_seconds=config.get_int("retention") or 300, opts=opts)
+pulumi.export("kubeconfig", cluster.kubeconfig)
+pulumi.export("group", cluster.cluster_security_group_id)
+pulumi.export("queue", queue.name)
+pulumi.export("token", config.get_secret("token"))
+"""
+RULES = """
+# a policy pack by the bare protocol, so that only the language host is under test
+from concurrent import futures
+import grpc
+from pulumi.runtime.proto import analyzer_pb2 as pb, analyzer_pb2_grpc, plugin_pb2
+
+class Pack(analyzer_pb2_grpc.AnalyzerServicer):
+    def Handshake(self, request, context): return pb.AnalyzerHandshakeResponse()
+    def ConfigureStack(self, request, context): return pb.AnalyzerStackConfigureResponse()
+    def GetPluginInfo(self, request, context): return plugin_pb2.PluginInfo(version="0.1.0")
+    def AnalyzeStack(self, request, context): return pb.AnalyzeResponse()
+    def Remediate(self, request, context): return pb.RemediateResponse()
+    def GetAnalyzerInfo(self, request, context):
+        rule = pb.PolicyInfo(name="short", enforcementLevel=pb.MANDATORY, policy_type=pb.POLICY_TYPE_RESOURCE)
+        return pb.AnalyzerInfo(name="demo", version="0.1.0", policies=[rule])
+    def Analyze(self, request, context):
+        if request.type != "aws:sqs/queue:Queue" or request.properties["messageRetentionSeconds"] <= 600:
+            return pb.AnalyzeResponse()
+        return pb.AnalyzeResponse(diagnostics=[pb.AnalyzeDiagnostic(
+            policyName="short", policyPackName="demo", policyPackVersion="0.1.0", enforcementLevel=pb.MANDATORY,
+            message="messages are kept too long", urn=request.urn)])
+
+server = grpc.server(futures.ThreadPoolExecutor(4))
+analyzer_pb2_grpc.add_AnalyzerServicer_to_server(Pack(), server)
+print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+server.start()
+server.wait_for_termination()
+"""
+
+
+@dataclass
+class Simulation:
+    """The simulated AWS as a process of its own, with a journal."""
+
+    folder: Path
+    process: subprocess.Popen[bytes] | None = None
+    port: int = 0
+
+    def start(self) -> None:
+        ready = self.folder / "ready"
+        ready.unlink(missing_ok=True)
+        (self.folder / "ca").write_text("CA")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "srvmod.local.aws", "--port", str(self.port), "--ready-file", str(ready),
+             "--state", str(self.folder / "journal"), "--cluster-endpoint", "https://127.0.0.1:6443",
+             "--cluster-ca", str(self.folder / "ca")],
+        )  # fmt: skip
+        until(ready.exists, 120)
+        self.port = int(json.loads(ready.read_text())["url"].rsplit(":", 1)[1])
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+
+@dataclass
+class Cli:
+    """pulumi in a project folder of its own."""
+
+    project: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def start(self, *args: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["pulumi", *args, "--non-interactive", "--color", "never"], cwd=self.project, env=self.env, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+
+    def __call__(self, *args: str, fails: bool = False) -> str:
+        process = self.start(*args)
+        out, _ = process.communicate(timeout=300)
+        assert (process.returncode != 0) == fails, out
+        return out
+
+    def state(self) -> list[dict[str, Any]]:
+        return list(json.loads(self("stack", "export"))["deployment"].get("resources", []))
+
+
+def until(done: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
+    made = Simulation(tmp_path_factory.mktemp("aws"))
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def cli(simulation: Simulation, tmp_path: Path) -> Iterator[Cli]:
+    project, home = tmp_path / "project", tmp_path / "home"
+    (project / "program").mkdir(parents=True)
+    (tmp_path / "backend").mkdir()
+    (project / "Pulumi.yaml").write_text("name: demo\nruntime: python\nmain: program\n")
+    (project / "program" / "__main__.py").write_text(PROGRAM)
+    given = {
+        "PATH": f"{PLUGINS}:{REPO / '.tools' / 'bin'}:{os.environ['PATH']}",
+        "PULUMI_BACKEND_URL": f"file://{tmp_path / 'backend'}",
+        "PULUMI_HOME": str(home),
+        "PULUMI_CONFIG_PASSPHRASE": "x",
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{simulation.port}",
+        "AWS_ACCESS_KEY_ID": "AKIATEST",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "SRVMOD_PYTHON": sys.executable,
+    }
+    made = Cli(project, {**os.environ, **given})
+    made("stack", "init", "test")
+    yield made
+    made("destroy", "--yes", "--skip-preview")
+
+
+def up(cli: Cli, *args: str, fails: bool = False) -> str:
+    return cli("up", "--yes", "--skip-preview", *args, fails=fails)
+
+
+def test_preview_up_again_restart_and_destroy(cli: Cli, simulation: Simulation) -> None:
+    assert "to create" in cli("preview")
+    up(cli)
+    outputs = json.loads(cli("stack", "output", "--json"))
+    user = outputs["kubeconfig"]["users"][0]["user"]
+    assert user["exec"]["command"] == str(PLUGINS / "eks-token")
+    assert outputs["group"].startswith("sg-")
+    assert "https://127.0.0.1:6443" in json.dumps(outputs["kubeconfig"])
+    up(cli, "--expect-no-changes")
+    simulation.kill()
+    simulation.start()
+    cli("preview", "--refresh", "--expect-no-changes")
+    cli("config", "set", "retention", "600")
+    shown = cli("preview", "--diff")
+    assert "messageRetentionSeconds: 300 => 600" in shown
+    assert "replace" not in shown
+    up(cli)
+    cli("destroy", "--yes", "--skip-preview")
+    assert cli.state() == []
+
+
+def test_a_wrong_role_is_named_and_the_next_up_goes_on(cli: Cli) -> None:
+    wrong = "arn:aws:iam::123456789012:role/nobody"
+    cli("config", "set", "principal", wrong)
+    out = up(cli, fails=True)
+    assert f"principalArn: role {wrong} does not exist" in out
+    assert "aws:eks/accessEntry:AccessEntry 'nodes'" in out
+    cli("config", "rm", "principal")
+    up(cli)
+    up(cli, "--expect-no-changes")
+
+
+def test_a_secret_stays_one(cli: Cli) -> None:
+    cli("config", "set", "--secret", "token", "sesame")
+    up(cli)
+    assert "sesame" not in cli("stack", "output")
+    assert "sesame" not in json.dumps(cli.state())
+    assert json.loads(cli("stack", "output", "--json", "--show-secrets"))["token"] == "sesame"
+
+
+def test_a_failing_program_shows_its_own_lines(cli: Cli) -> None:
+    (cli.project / "program" / "__main__.py").write_text("import helper\nhelper.work()\n")
+    (cli.project / "program" / "helper.py").write_text('def work():\n    raise KeyError("what is wrong")\n')
+    out = cli("preview", fails=True)
+    assert "what is wrong" in out
+    assert "helper.py" in out
+    assert "run_in_stack" not in out
+
+
+def test_an_argument_that_is_not_handled_is_an_error_at_preview(cli: Cli) -> None:
+    program = cli.project / "program" / "__main__.py"
+    program.write_text(PROGRAM.replace("enable_dns_hostnames=True", 'ipv4_ipam_pool_id="pool"'))
+    out = cli("preview", fails=True)
+    assert "ipv4IpamPoolId isn't handled by the simulated aws:ec2/vpc:Vpc" in out
+    program.write_text(PROGRAM.replace("skip_default_node_group=True", "skip_default_node_group=False"))
+    assert "skipDefaultNodeGroup=False: the simulated eks.Cluster only has True" in cli("preview", fails=True)
+    program.write_text(PROGRAM)
+
+
+def test_policy_packs_run(cli: Cli, tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    pack.mkdir()
+    (pack / "PulumiPolicy.yaml").write_text("name: demo\nversion: 0.1.0\nruntime: python\n")
+    (pack / "__main__.py").write_text(RULES)
+    cli("preview", "--policy-pack", str(pack))
+    cli("config", "set", "retention", "900")
+    assert "messages are kept too long" in cli("preview", "--policy-pack", str(pack), fails=True)
+    assert plugins(cli) == []
+
+
+def plugins(cli: Cli) -> list[str]:
+    """Command lines of processes that run with this project's environment."""
+    home = f"PULUMI_HOME={cli.env['PULUMI_HOME']}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if home in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(("number", "wait_s"), [(signal.SIGINT, 30), (signal.SIGKILL, 15)])
+def test_no_process_is_left_when_the_engine_is_ended(cli: Cli, number: int, wait_s: float) -> None:
+    program = cli.project / "program" / "__main__.py"
+    program.write_text(PROGRAM + "\nimport time\nprint('sleeping', flush=True)\ntime.sleep(600)\n")
+    process = cli.start("preview")
+    until(lambda: any("program.py" in p for p in plugins(cli)), 60)
+    time.sleep(3)
+    process.send_signal(number)
+    try:
+        until(lambda: plugins(cli) == [], wait_s)
+    finally:
+        process.kill()
+        process.wait()
+        program.write_text(PROGRAM)
+        cli("cancel", "--yes")
