@@ -7,6 +7,7 @@ before each request that changes something, so that the journal can give back th
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from datetime import UTC, datetime
 from random import Random
@@ -43,10 +44,13 @@ def install() -> None:
     """Make moto draw ids per thread and read the time of the request. Idempotent.
 
     Its modules hold the generator object, so the object itself changes class. Its naive UTC clock is a function,
-    replaced for the modules that are imported later.
+    replaced where it is defined and in every module that took it already.
     """
     mock_random.__class__ = SeededPerThread
-    moto.core.utils.utcnow = _naive_now
+    original = moto.core.utils.utcnow
+    for name, module in list(sys.modules.items()):
+        if name.startswith("moto.") and getattr(module, "utcnow", None) is original:
+            module.utcnow = _naive_now  # type: ignore[attr-defined]
 
 
 class SeededOs:
