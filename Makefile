@@ -28,11 +28,11 @@ test: test-fast
 	$(BIN)/python -m pytest tests/acceptance/test_up.py tests/acceptance/test_islands.py -q
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest tests --ignore=tests/acceptance -q
+	$(BIN)/python -m pytest tests --ignore=tests/acceptance -m "not acceptance" -q
 
 # every acceptance test, also the long ones: scaling, wrong programs, crashes, nodes alone, previews of all stacks
 test-full: test-fast
-	SRVMOD_FULL=1 $(BIN)/python -m pytest tests/acceptance -q
+	SRVMOD_FULL=1 $(BIN)/python -m pytest tests/acceptance tests/local/simulated_aws/test_providers_cli.py -q
 
 check: $(STAMP)
 	$(BIN)/ruff check .
