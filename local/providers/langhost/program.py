@@ -49,7 +49,7 @@ def main(given: str) -> int:
         return REPORTED
     except Exception as error:
         if MONITOR_GONE not in str(error):  # the engine gave up after an error that it has shown already
-            log.error(f"Program failed with an unhandled exception:\n{_user_trace(error, program)}")
+            log.error(f"Program failed with an unhandled exception:\n{_user_trace(error)}")
         return REPORTED
     return 0
 
@@ -65,12 +65,13 @@ async def _run(program: Path, parallel: int) -> None:
     await runtime.run_in_stack(body)
 
 
-def _user_trace(error: Exception, program: Path) -> str:
-    """The traceback from the program's first own frame on; all of it when there is none."""
+def _user_trace(error: Exception) -> str:
+    """The traceback without the frames of the SDK, of asyncio and of this file."""
     lines = traceback.TracebackException.from_exception(error)
-    own = next((i for i, f in enumerate(lines.stack) if Path(f.filename).is_relative_to(program)), 0)
-    lines.stack = traceback.StackSummary.from_list(list(lines.stack)[own:])
-    return "".join(lines.format())
+    theirs = (str(Path(asyncio.__file__).parent), str(Path(runtime.__file__).parent.parent), __file__, runpy.__file__)
+    own = [frame for frame in lines.stack if not frame.filename.startswith((*theirs, "<frozen"))]
+    lines.stack = traceback.StackSummary.from_list(own)
+    return "".join(lines.format() if own else lines.format_exception_only())
 
 
 if __name__ == "__main__":
