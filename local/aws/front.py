@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 import io
-import json
 import logging
 import re
 import secrets
@@ -24,12 +22,14 @@ from srvmod.local.aws import (
     bucket_policies,
     capacity,
     determinism,
+    eks_access,
     eks_attached,
     eks_cluster,
     images,
     pricing,
     quotas,
 )
+from srvmod.local.aws.answers import OK, as_json, is_page, length, reason, reason_of
 from srvmod.local.aws.context import Context, Handler
 from srvmod.local.aws.journal import Journal, Record, keep_environ
 from srvmod.local.aws.wire import (
@@ -49,7 +49,7 @@ log = logging.getLogger("srvmod.local.aws")
 
 SIMULATED = {"x-srvmod-simulated": "true", "Server": "srvmod-simulated-aws"}
 OURS: dict[str, dict[str, Handler]] = {
-    "eks": {**eks_cluster.OPERATIONS, **eks_attached.OPERATIONS},
+    "eks": {**eks_cluster.OPERATIONS, **eks_attached.OPERATIONS, **eks_access.OPERATIONS},
     "service-quotas": quotas.OPERATIONS,
     "pricing": pricing.OPERATIONS,
 }
@@ -66,7 +66,6 @@ _WAITS = {("sqs", "ReceiveMessage")}  # long polls: they must not hold the other
 # made before anything else happens in a region: what moto creates by itself (default VPC, managed policies) must not
 # take ids out of the seed of the request that happens to come first
 CORE = ("ec2", "iam", "kms", "s3", "sqs", "ssm", "sts", "events", "logs", "ecr", "secretsmanager")
-_OK = range(200, 300)
 _SERVER_ERRORS = range(500, 600)
 
 
@@ -92,8 +91,8 @@ class Front:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         answer = self.answer(environ)
         headers = [(k, v) for k, v in answer.headers.items() if k.lower() not in {"content-length", "server"}]
-        start_response(f"{answer.status} {_reason(answer.status)}", [
-            *headers, *SIMULATED.items(), ("Content-Length", _length(environ, answer)),
+        start_response(f"{answer.status} {reason(answer.status)}", [
+            *headers, *SIMULATED.items(), ("Content-Length", length(environ, answer)),
         ])  # fmt: skip
         return [answer.body]
 
@@ -102,7 +101,7 @@ class Front:
         body = read_body(environ)
         path = environ.get("PATH_INFO", "")
         if path.startswith("/moto-api"):
-            return _json({"message": "moto's own API would bypass this simulation's journal; use /_srvmod/"}, 403)
+            return as_json({"message": "moto's own API would bypass this simulation's journal; use /_srvmod/"}, 403)
         if path.startswith(admin.PREFIX):
             return self._admin(path.removeprefix(admin.PREFIX), environ, body)
         call = read_call(environ, body)
@@ -139,7 +138,7 @@ class Front:
             answer = run()
         finally:
             determinism.end()
-        if answer.status in _OK and self._journal is not None:
+        if answer.status in OK and self._journal is not None:
             try:
                 self._journal.append(Record(seed, at, answer.status, kept, body))
             except OSError as error:
@@ -160,16 +159,16 @@ class Front:
         if call.service in OURS:
             raise self._unknown(call)
         answer = self._ask_moto(call)
-        if answer.status in _SERVER_ERRORS or _is_page(answer):
+        if answer.status in _SERVER_ERRORS or is_page(answer):
             raise self._unknown(call, answer)
         return answer
 
     def _unknown(self, call: Call, answer: Answer | None = None) -> AwsError:
         self.unknown[call.label] += 1
-        reason = _reason_of(answer) if answer else "no such operation here"
+        why = reason_of(answer) if answer else "no such operation here"
         log.warning("not simulated: %s (%s %s): %s", call.label, call.environ["REQUEST_METHOD"],
-                    call.environ.get("PATH_INFO"), reason)  # fmt: skip
-        message = f"simulated AWS of srvmod: {call.label} isn't simulated ({reason})"
+                    call.environ.get("PATH_INFO"), why)  # fmt: skip
+        message = f"simulated AWS of srvmod: {call.label} isn't simulated ({why})"
         return AwsError("NotImplemented", message, HTTP_NOT_IMPLEMENTED)
 
     def _ask_moto(self, call: Call) -> Answer:
@@ -209,17 +208,17 @@ class Front:
     def _admin(self, name: str, environ: dict[str, Any], body: bytes) -> Answer:
         if environ["REQUEST_METHOD"] == "GET":
             pages: dict[str, Callable[[], Any]] = {"health": self.health, "calls": self.seen}
-            return _json(pages[name]()) if name in pages else _json({"message": f"GET: {sorted(pages)}"}, 404)
+            return as_json(pages[name]()) if name in pages else as_json({"message": f"GET: {sorted(pages)}"}, 404)
         region = environ.get("HTTP_X_SRVMOD_REGION", "us-east-1")
         context = Context(self.world, region)
         with self._lock:
             try:
                 self._publish(region)
                 return self._change(
-                    environ, body, lambda: _json(admin.change(context, name, environ.get("CONTENT_TYPE", ""), body))
+                    environ, body, lambda: as_json(admin.change(context, name, environ.get("CONTENT_TYPE", ""), body))
                 )
             except AwsError as error:
-                return _json({"message": error.message}, error.status)
+                return as_json({"message": error.message}, error.status)
 
     def health(self) -> dict[str, Any]:
         """What this is, and what became of the state of an earlier run."""
@@ -270,34 +269,10 @@ class Front:
                 self._publish(region)
                 determinism.begin(record.seed, record.at)
                 name, kind = path.removeprefix(admin.PREFIX), environ.get("CONTENT_TYPE", "")
-                return _json(admin.change(Context(self.world, region), name, kind, record.body))
+                return as_json(admin.change(Context(self.world, region), name, kind, record.body))
             call = read_call(environ, record.body)
             self._publish(call.region)
             determinism.begin(record.seed, record.at)
             return self._run(replace(call, environ=environ))
         except AwsError as error:
             return Answer(error.status, error.message.encode())
-
-
-def _json(document: Any, status: int = 200) -> Answer:
-    return Answer(status, json.dumps(document).encode(), {"Content-Type": "application/json"})
-
-
-def _reason(status: int) -> str:
-    return "OK" if status in _OK else "Error"
-
-
-def _length(environ: Mapping[str, Any], answer: Answer) -> str:
-    """HEAD answers carry the length of the object that isn't sent."""
-    given = {k.lower(): v for k, v in answer.headers.items()}.get("content-length")
-    return given if given is not None and environ.get("REQUEST_METHOD") == "HEAD" else str(len(answer.body))
-
-
-def _is_page(answer: Answer) -> bool:
-    kind = {k.lower(): v for k, v in answer.headers.items()}.get("content-type", "")
-    return answer.status not in _OK and kind.startswith("text/html") and answer.body[:9].lower() == b"<!doctype"
-
-
-def _reason_of(answer: Answer) -> str:
-    text = html.unescape(re.sub(r"<[^>]*>", " ", answer.body[:4000].decode("utf-8", "replace")))
-    return " ".join(text.split())[:200] or f"moto answered {answer.status}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
+from typing import Any, cast
 
 from moto.ec2.models.amis import Ami
 from moto.ssm.models import Parameter, ssm_backends
@@ -68,9 +69,10 @@ def publish(context: Context) -> None:
         del store[stale]
     for name, value in names.items():
         if name not in store or store[name][-1].value != value:
-            store[name] = [
-                Parameter(context.account, name, value, "String", "simulated", None, None, datetime.now(UTC), 1, "text")
-            ]
+            made = Parameter(
+                context.account, name, value, "String", "simulated", None, None, datetime.now(UTC), 1, "text"
+            )
+            store[name] = cast(Any, [made])
 
 
 def _created(release: str) -> datetime:

@@ -163,9 +163,9 @@ def read_params(call: Call) -> dict[str, Any]:
 def write_result(call: Call, result: Mapping[str, Any]) -> Answer:
     """``result`` (by the model's names) as the service would send it."""
     model = get_service_model(call.service)
-    operation = model.operation_model(call.operation)
+    operation = model.operation_model(str(call.operation))
     protocol = determine_request_protocol(model, call.environ.get("CONTENT_TYPE"))
-    serializer = get_serializer_class(model.service_name, protocol)(operation, SerializationContext(request_id(call)))
+    serializer = get_serializer_class(call.service, protocol)(operation, SerializationContext(request_id(call)))
     response = serializer.serialize(dict(result))
     body = response["body"]
     raw = body.encode() if isinstance(body, str) else bytes(body)

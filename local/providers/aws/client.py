@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import boto3
+from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -55,20 +55,21 @@ class Aws:
     secret_key: str | None = None
     _clients: dict[str, Any] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _session: boto3.session.Session | None = field(default=None, repr=False)
+    _session: Session | None = field(default=None, repr=False)
 
     def client(self, service: str) -> Any:
         """The client of a service, made once."""
         with self._lock:
             if service not in self._clients:
-                if self._session is None:
-                    self._session = boto3.session.Session(
+                session = self._session
+                if session is None:
+                    session = self._session = Session(
                         aws_access_key_id=self.access_key,
                         aws_secret_access_key=self.secret_key,
                         region_name=self.region,
                     )
                 config = Config(retries={"max_attempts": 2}, max_pool_connections=16, connect_timeout=5)
-                self._clients[service] = self._session.client(service, endpoint_url=self.endpoint, config=config)
+                self._clients[service] = session.client(service, endpoint_url=self.endpoint, config=config)
             return self._clients[service]
 
     def __call__(self, service: str, operation: str, /, **params: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from srvmod.local.providers.aws import (
     eks,
+    eks_attached,
     events,
     flow_log,
     iam,
@@ -14,9 +15,12 @@ from srvmod.local.providers.aws import (
     s3,
     security,
     sqs,
-)
+    vpc_endpoint,
+)  # fmt: skip
 from srvmod.local.providers.aws.base import Resource
 
-_MODULES = (network, routing, flow_log, security, iam, kms, eks, sqs, events, s3, registry_ecr)
+_MODULES = (
+    network, vpc_endpoint, routing, flow_log, security, iam, kms, eks, eks_attached, sqs, events, s3, registry_ecr,
+)  # fmt: skip
 
 TYPES: dict[str, Resource] = {kind.token: kind for module in _MODULES for kind in module.TYPES}

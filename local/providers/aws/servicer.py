@@ -7,7 +7,7 @@ import hashlib
 import json
 import logging
 import threading
-from typing import Any
+from typing import Any, NoReturn
 
 import grpc
 from google.protobuf import empty_pb2
@@ -15,6 +15,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2_grpc, status_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
 
 from srvmod.local.providers.aws.base import HalfMade, Resource, same
+from srvmod.local.providers.aws.blocks import copy_at, over, value_at, within
 from srvmod.local.providers.aws.client import Aws, ConfigError, Refused, configure
 from srvmod.local.providers.aws.invokes import INVOKES
 from srvmod.local.providers.aws.registry import TYPES
@@ -74,29 +75,28 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Configure(self, request: Any, context: Any) -> Any:
         settings = read(request.args)
         if unknown(settings):
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "the simulated aws provider needs known settings")
+            _abort(context, grpc.StatusCode.INVALID_ARGUMENT, "the simulated aws provider needs known settings")
         try:
             self.aws = configure(settings)
         except ConfigError as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            _abort(context, grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return pb.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
     # -- resources ----------------------------------------------------------------------------------------------
     def _type(self, urn: str, context: Any) -> Resource:
         found = self.types.get(type_of(urn))
         if found is None:
-            context.abort(
+            _abort(
+                context,
                 grpc.StatusCode.UNIMPLEMENTED,
                 f"{name_of(urn)}: the simulated aws provider has no type {type_of(urn)}; "
                 f"add it to local/providers/aws (it has {len(self.types)} types)",
             )
-        assert found is not None
         return found
 
     def _aws(self, context: Any) -> Aws:
         if self.aws is None:
-            context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the simulated aws provider isn't configured")
-        assert self.aws is not None
+            _abort(context, grpc.StatusCode.FAILED_PRECONDITION, "the simulated aws provider isn't configured")
         return self.aws
 
     def Check(self, request: Any, context: Any) -> Any:
@@ -113,7 +113,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
     def _name(self, kind: Resource, request: Any, olds: Props) -> str:
         """As the real provider: the name given before, the one the engine proposes, or the resource's with a suffix."""
         if kind.autoname in olds.get(DEFAULTS, []):
-            return str(olds[kind.autoname])
+            return str(olds[str(kind.autoname)])
         if request.HasField("autonaming") and request.autonaming.proposed_name:
             return str(request.autonaming.proposed_name)
         seed = request.randomSeed or request.urn.encode()
@@ -123,7 +123,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: Any) -> Any:
         kind, old, new = self._type(request.urn, context), read(request.old_inputs), read(request.news)
         for ignored in request.ignoreChanges:
-            _copy(ignored.split("."), old, new)
+            copy_at(ignored.split("."), old, new)
         changes = kind.changes(old, new)
         if "tags" in kind.args and not unknown(new.get("tags")) and not changes:
             state = read(request.olds)
@@ -181,7 +181,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
                 value = {k: v for k, v in (value or {}).items() if aws.default_tags.get(k) != v}
                 value = value or ({} if name in old_inputs else None)
             if value is not None:
-                value = _within(old_inputs.get(name), value)
+                value = within(old_inputs.get(name), value)
                 inputs[name] = old_inputs[name] if same(old_inputs.get(name), value, arg) else value
         return pb.ReadResponse(
             id=request.id, inputs=write(inputs), properties=write(self._state(kind, aws, inputs, state))
@@ -189,7 +189,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Update(self, request: Any, context: Any) -> Any:
         kind, aws, new = self._type(request.urn, context), self._aws(context), read(request.news)
-        old = _over(read(request.olds), read(request.old_inputs))
+        old = over(read(request.olds), read(request.old_inputs))
         if request.preview:
             return pb.UpdateResponse(properties=write({**read(request.olds), **self._planned(kind, aws, new, old)}))
         try:
@@ -198,7 +198,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
         except (Refused, KeyError, ValueError, NotImplementedError) as error:
             self._refuse(context, request.urn, "update", error)
         if state is None:
-            context.abort(grpc.StatusCode.NOT_FOUND, f"{name_of(request.urn)}: {request.id} doesn't exist any more")
+            _abort(context, grpc.StatusCode.NOT_FOUND, f"{name_of(request.urn)}: {request.id} doesn't exist any more")
         return pb.UpdateResponse(properties=write(self._state(kind, aws, new, state)))
 
     def Delete(self, request: Any, context: Any) -> Any:
@@ -213,12 +213,12 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
     def Invoke(self, request: Any, context: Any) -> Any:
         function = INVOKES.get(request.tok)
         if function is None:
-            context.abort(grpc.StatusCode.UNIMPLEMENTED, f"the simulated aws provider has no function {request.tok}")
-        assert function is not None
+            _abort(context, grpc.StatusCode.UNIMPLEMENTED, f"the simulated aws provider has no function {request.tok}")
         try:
-            return pb.InvokeResponse(**{"return": write(function(self._aws(context), read(request.args)))})
+            answer: Any = {"return": write(function(self._aws(context), read(request.args)))}
+            return pb.InvokeResponse(**answer)
         except (Refused, KeyError, ValueError) as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{request.tok}: {error}")
+            _abort(context, grpc.StatusCode.INVALID_ARGUMENT, f"{request.tok}: {error}")
 
     # -- help ---------------------------------------------------------------------------------------------------
     def _state(self, kind: Resource, aws: Aws, inputs: Props, found: Props) -> Props:
@@ -226,7 +226,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
         state = {k: v for k, v in found.items() if k in kind.outputs or k in kind.args}
         for name, value in inputs.items():
             if name in kind.args:
-                state[name] = _over(state.get(name), value)
+                state[name] = over(state.get(name), value)
         if "tags" in kind.args:
             state["tagsAll"] = aws.tags(inputs)
         if lacking := [o for o in kind.outputs if o not in state]:
@@ -245,7 +245,7 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
             state["tagsAll"] = UNKNOWN if inputs.get("tags") == UNKNOWN else aws.tags(inputs)
         return state
 
-    def _half_made(self, context: Any, urn: str, identity: str, props: Props, error: Exception) -> None:
+    def _half_made(self, context: Any, urn: str, identity: str, props: Props, error: Exception) -> NoReturn:
         """End the RPC so that the engine keeps the resource, as one whose creation didn't finish."""
         message = f"creation of {type_of(urn)} {name_of(urn)!r} ({identity}) didn't finish: {_told(error)}"
         log.warning(message)
@@ -254,26 +254,18 @@ class AwsProvider(provider_pb2_grpc.ResourceProviderServicer):
         status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message)
         status.details.add().Pack(detail)
         context.set_trailing_metadata([("grpc-status-details-bin", status.SerializeToString())])
-        context.abort(grpc.StatusCode.UNKNOWN, message)
+        _abort(context, grpc.StatusCode.UNKNOWN, message)
 
-    def _refuse(self, context: Any, urn: str, doing: str, error: Exception) -> None:
+    def _refuse(self, context: Any, urn: str, doing: str, error: Exception) -> NoReturn:
         message = f"{doing} of {type_of(urn)} {name_of(urn)!r}: {_told(error)}"
         log.warning(message)
-        context.abort(grpc.StatusCode.UNKNOWN, message)
+        _abort(context, grpc.StatusCode.UNKNOWN, message)
 
 
-def _over(found: Any, given: Any) -> Any:
-    """What the program wrote over what was read; in blocks, key by key."""
-    if isinstance(found, dict) and isinstance(given, dict):
-        return {**found, **{k: _over(found.get(k), v) for k, v in given.items()}}
-    return given
-
-
-def _within(given: Any, found: Any) -> Any:
-    """What was read, cut down to the keys that the program had written."""
-    if isinstance(found, dict) and isinstance(given, dict):
-        return {k: _within(given[k], v) for k, v in found.items() if k in given}
-    return found
+def _abort(context: Any, code: grpc.StatusCode, message: str) -> NoReturn:
+    """End the RPC with an error; grpc's own `abort` raises, but isn't typed so."""
+    context.abort(code, message)
+    raise AssertionError("grpc's abort always raises")
 
 
 def _told(error: Exception) -> str:
@@ -281,22 +273,7 @@ def _told(error: Exception) -> str:
     return f"no {error} in the answer" if isinstance(error, KeyError) else str(error)
 
 
-def _copy(path: list[str], old: Props, new: Props) -> None:
-    for step in path[:-1]:
-        old, new = old.get(step, {}), new.get(step, {})
-    if path[-1] in old:
-        new[path[-1]] = old[path[-1]]
-    else:
-        new.pop(path[-1], None)
-
-
-def _diff_kind(path: str, old: Props, new: Props, replace: bool) -> int:
-    before, after = _at(path, old), _at(path, new)
+def _diff_kind(path: str, old: Props, new: Props, replace: bool) -> Any:
+    before, after = value_at(path, old), value_at(path, new)
     kind = "ADD" if before is None else "DELETE" if after is None else "UPDATE"
-    return int(pb.PropertyDiff.Kind.Value(f"{kind}_REPLACE" if replace else kind))
-
-
-def _at(path: str, props: Any) -> Any:
-    for step in path.split("."):
-        props = props.get(step) if isinstance(props, dict) else None
-    return props
+    return pb.PropertyDiff.Kind.Value(f"{kind}_REPLACE" if replace else kind)

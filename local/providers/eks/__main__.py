@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 import pulumi
 from pulumi.provider import ConstructResult, Provider, main
-from pulumi.runtime.rpc import register_resource_module
+from pulumi.runtime.rpc import ResourceModule, register_resource_module
 
 from srvmod.local.providers.eks.cluster import TYPE, Raw, UnhandledArgument, make
 
 VERSION = "4.4.0"
 
 
-class AwsModule:
+class AwsModule(ResourceModule):
     """Lets references to aws resources arrive as resources whose outputs can be read ."""
 
     def version(self) -> None:

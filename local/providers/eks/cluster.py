@@ -127,7 +127,8 @@ def make(name: str, inputs: Mapping[str, Input[Any]], opts: ResourceOptions | No
         ("arn", "certificateAuthority", "endpoint", "identities", "id_", "status"),
         child,
     )
-    for key, entry in dict(inputs.get("accessEntries", {})).items():
+    entries: Any = inputs.get("accessEntries") or {}
+    for key, entry in entries.items():
         _access_entry(f"{name}-{key}", cluster, entry, child)
     vpc = cluster.output("vpcConfig")
     config = Output.all(cluster.output("name"), cluster.output("endpoint"), cluster.output("certificateAuthority"))

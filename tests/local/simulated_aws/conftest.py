@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
+from boto3.session import Session
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -126,7 +126,7 @@ def start(state: Path | None = None, endpoint: tuple[str, str] | None = ENDPOINT
     return serve(state=state, account=ACCOUNT, endpoint=endpoint, **more).start()
 
 
-_SESSION = boto3.session.Session("AKIATEST", "secret", region_name=REGION)
+_SESSION = Session("AKIATEST", "secret", region_name=REGION)
 
 
 def clients(server: Server) -> Callable[[str], Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -40,7 +41,7 @@ def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
     simulation.kill()
 
 
-def _find(config: dict[str, object], key: str) -> object:
+def _find(config: dict[str, Any], key: str) -> Any:
     """The value of ``key`` in any block of the stack's configuration."""
     for block in config.values():
         if isinstance(block, dict) and key in block:

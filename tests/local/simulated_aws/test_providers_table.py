@@ -79,7 +79,8 @@ def _paths(args: Mapping[str, Arg], at: str) -> Iterator[str]:
 @lru_cache
 def operations(service: str) -> frozenset[str]:
     """The names of a service's operations, as boto3 has them."""
-    return frozenset(map(xform_name, botocore.session.get_session().get_service_model(service).operation_names))
+    names: Any = botocore.session.get_session().get_service_model(service).operation_names
+    return frozenset(map(xform_name, names))
 
 
 @pytest.mark.parametrize("kind", EVERY)
