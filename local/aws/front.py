@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from botocore.exceptions import BotoCoreError
-from moto.backends import get_backend
+from moto.backends import get_backend, list_of_moto_modules
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
 from srvmod.local.aws import (
@@ -82,6 +82,7 @@ class Front:
         self._journal = journal
         self._lock = threading.RLock()
         self._published: set[str] = set()
+        self._prepared: set[tuple[str, str]] = set()
         self._moto = DomainDispatcherApplication(create_backend_app)
         bucket_policies.install()
         if not world.images:
@@ -125,7 +126,7 @@ class Front:
         if key in _WAITS:
             return self._run(call)
         with self._lock:
-            self._publish(call.region)
+            self._prepare(call.region, call.service)
             if _READS.match(call.operation or "") or key in _UNKEPT:
                 return self._run(call)
             return self._change(call.environ, call.body, lambda: self._run(call))
@@ -191,18 +192,25 @@ class Front:
             close()
         return Answer(cast(int, caught["status"]), body, cast(Mapping[str, str], caught["headers"]))
 
-    def _publish(self, region: str) -> None:
-        """Make what a region has by itself when it is first used, EKS's AMIs included; none of it is journalled."""
+    def _prepare(self, region: str, service: str) -> None:
+        """Make what a region and a service have by themselves when they are first used, EKS's AMIs included.
+
+        None of it is journalled, and none of it may take ids out of the seed of the request that comes first.
+        """
+        wanted = (*CORE, service) if region not in self._published else (service,)
+        for name in wanted:
+            if (region, name) in self._prepared or name not in list_of_moto_modules():
+                continue
+            self._prepared.add((region, name))
+            determinism.begin(f"{name}/{region}", self.world.started)
+            made = get_backend(cast(Any, name))[self.world.account]
+            _ = made[region] if region in made else made["aws"]
         if region not in self._published:
             self._published.add(region)
-            for service in CORE:
-                determinism.begin(f"{service}/{region}", self.world.started)
-                made = get_backend(service)[self.world.account]
-                _ = made[region] if region in made else made["aws"]
             determinism.seed_system_randomness()
             determinism.begin(f"images/{region}", self.world.started)
             images.publish(Context(self.world, region))
-            determinism.end()
+        determinism.end()
 
     # -- the simulation's own endpoint ----------------------------------------------------------------------------
     def _admin(self, name: str, environ: dict[str, Any], body: bytes) -> Answer:
@@ -213,7 +221,9 @@ class Front:
         context = Context(self.world, region)
         with self._lock:
             try:
-                self._publish(region)
+                self._prepare(region, "ec2")
+                if name == "faults":  # passing by nature: a restart forgets them
+                    return as_json(admin.change(context, name, environ.get("CONTENT_TYPE", ""), body))
                 return self._change(
                     environ, body, lambda: as_json(admin.change(context, name, environ.get("CONTENT_TYPE", ""), body))
                 )
@@ -242,7 +252,7 @@ class Front:
     # -- start ----------------------------------------------------------------------------------------------------
     def replay(self) -> None:
         """Run the journal. A request that doesn't end as it did then is noted in `lost`, and the replay stops."""
-        self._publish("us-east-1")  # also loads moto's big modules before the first request needs them
+        self._prepare("us-east-1", "ec2")  # also loads moto's big modules before the first request needs them
         if self._journal is None:
             return
         for number, record in enumerate(self._journal.records(), 1):
@@ -266,12 +276,12 @@ class Front:
         try:
             if path.startswith(admin.PREFIX):
                 region = environ.get("HTTP_X_SRVMOD_REGION", "us-east-1")
-                self._publish(region)
+                self._prepare(region, "ec2")
                 determinism.begin(record.seed, record.at)
                 name, kind = path.removeprefix(admin.PREFIX), environ.get("CONTENT_TYPE", "")
                 return as_json(admin.change(Context(self.world, region), name, kind, record.body))
             call = read_call(environ, record.body)
-            self._publish(call.region)
+            self._prepare(call.region, call.service)
             determinism.begin(record.seed, record.at)
             return self._run(replace(call, environ=environ))
         except AwsError as error:

@@ -38,9 +38,9 @@ class Simulation:
         self.port = int(json.loads(ready.read_text())["url"].rsplit(":", 1)[1])
 
     def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
 
 
 @dataclass

@@ -80,9 +80,11 @@ server.wait_for_termination()
 @pytest.fixture(scope="module")
 def simulation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulation]:
     made = Simulation(tmp_path_factory.mktemp("aws"))
-    made.start()
-    yield made
-    made.kill()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
 
 
 @pytest.fixture

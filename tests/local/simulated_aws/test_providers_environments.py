@@ -28,17 +28,19 @@ def stack(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str,
     (project / "infra").symlink_to(REPO / "infra")
     config = yaml.safe_load((REPO / f"Pulumi.{name}.yaml").read_text())["config"]
     simulation = Simulation(tmp_path, account=str(_find(config, "accountId")))
-    simulation.start()
     secret = {client: f"sk-0123456789abcdef-{client}" for client in _find(config, "apiClients")}
-    manager = boto3.client(
-        "secretsmanager", region_name=_find(config, "region"), endpoint_url=f"http://127.0.0.1:{simulation.port}",
-        aws_access_key_id="AKIATEST", aws_secret_access_key="secret",
-    )  # fmt: skip
-    manager.create_secret(Name=f"srvmod-{name}/api-keys", SecretString=json.dumps(secret))
-    cli = Cli(project, environment(tmp_path, simulation))
-    cli("stack", "init", name)
-    yield name, cli
-    simulation.kill()
+    try:
+        simulation.start()
+        manager = boto3.client(
+            "secretsmanager", region_name=_find(config, "region"), endpoint_url=f"http://127.0.0.1:{simulation.port}",
+            aws_access_key_id="AKIATEST", aws_secret_access_key="secret",
+        )  # fmt: skip
+        manager.create_secret(Name=f"srvmod-{name}/api-keys", SecretString=json.dumps(secret))
+        cli = Cli(project, environment(tmp_path, simulation))
+        cli("stack", "init", name)
+        yield name, cli
+    finally:
+        simulation.kill()
 
 
 def _find(config: dict[str, Any], key: str) -> Any:
