@@ -19,7 +19,7 @@ from srvmod.local.pki import Authority
 HealthCheck = Callable[[], str]
 """Returns "" when healthy, else one line that says what was asked and what came back."""
 
-NAMESERVER_NAME = "envoy-gateway.envoy-gateway-system.svc.cluster.local"
+XDS_NAME = "envoy-gateway.envoy-gateway-system.svc.cluster.local"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Component:
     after: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     pass_fds: tuple[int, ...] = ()
-    start_timeout_seconds: float = 90.0
 
 
 def http_health(
@@ -207,20 +206,17 @@ class Plan:
             "--port",
             str(facts.AWS_PORT),
             "--cluster-endpoint",
-            self._host_api_url(),
+            os.environ["SRVMOD_LOCAL_API_URL"],
             "--cluster-ca",
             str(self.authority.cert_file),
         )
         return Component("simulated-aws", argv, http_health(f"{self.aws_url}/_srvmod/health"))
 
-    def _host_api_url(self) -> str:
-        return os.environ["SRVMOD_LOCAL_API_URL"]
-
     def _dns(self) -> Component:
         corefile = self.state.run / "Corefile"
         corefile.write_text(
             f".:53 {{\n  bind {facts.BRIDGE_ADDRESS}\n  health 127.0.0.1:8053\n  hosts {{\n"
-            f"    {facts.BRIDGE_ADDRESS} {NAMESERVER_NAME}\n"
+            f"    {facts.BRIDGE_ADDRESS} {XDS_NAME}\n"
             f"    {facts.API_SERVICE_ADDRESS} kubernetes.default.svc.cluster.local\n  }}\n  errors\n}}\n"
         )
         return Component(
@@ -258,17 +254,11 @@ class Plan:
             argv,
             http_health("http://127.0.0.1:10247/healthz"),
             after=("kube-apiserver",),
-            env={"KWOK_DISABLE_KUBECONFIG": ""},
         )
 
     def _karpenter(self) -> Component:
         kubeconfig = self.client("karpenter", "srvmod-karpenter", "system:masters")
         env = {
-            "AWS_ENDPOINT_URL": self.aws_url,
-            "AWS_ACCESS_KEY_ID": "srvmod-local",
-            "AWS_SECRET_ACCESS_KEY": "srvmod-local",
-            "AWS_REGION": facts.REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
             "CLUSTER_NAME": facts.CLUSTER_NAME,
             "CLUSTER_ENDPOINT": self.server,
             "INTERRUPTION_QUEUE": f"{facts.CLUSTER_NAME}-interruption",
@@ -296,7 +286,6 @@ class Plan:
             http_health("http://127.0.0.1:18081/healthz"),
             env=env,
             after=("kube-apiserver", "simulated-aws"),
-            start_timeout_seconds=600,
         )
 
     def _envoy_gateway(self) -> Component:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubernetes.client import CoreV1Api
+from kubernetes.client import ApiClient, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from srvmod.local.kube import api_client
@@ -20,9 +20,9 @@ from srvmod.local.waiting import crd_established, until
 CERTS = Path("/certs")
 
 
-def write_certificates(kubeconfig: Path, namespace: str, binary: str) -> None:
+def write_certificates(client: ApiClient, namespace: str, binary: str) -> None:
     """Let the controller's own certgen make its Secrets (once), then lay its files under /certs."""
-    core = CoreV1Api(api_client(kubeconfig))
+    core = CoreV1Api(client)
     try:
         core.create_namespace({"metadata": {"name": namespace}})
     except ApiException as error:
@@ -39,10 +39,10 @@ def write_certificates(kubeconfig: Path, namespace: str, binary: str) -> None:
 
 def main() -> None:
     binary, config = sys.argv[1:]
-    kubeconfig = Path(os.environ["KUBECONFIG"])
+    client = api_client(Path(os.environ["KUBECONFIG"]))
     for crd in ("referencegrants.gateway.networking.k8s.io", "envoyproxies.gateway.envoyproxy.io"):
-        until(f"CRD {crd}", lambda crd=crd: crd_established(kubeconfig, crd))
-    write_certificates(kubeconfig, os.environ["ENVOY_GATEWAY_NAMESPACE"], binary)
+        until(f"CRD {crd}", lambda crd=crd: crd_established(client, crd))
+    write_certificates(client, os.environ["ENVOY_GATEWAY_NAMESPACE"], binary)
     os.execv(binary, [binary, "server", "--config-path", config])
 
 

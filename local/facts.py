@@ -17,6 +17,19 @@ REGION = "us-east-1"
 ACCOUNT_ID = "123456789012"
 CLUSTER_NAME = "srvmod-local"
 REAL_NODE_SLOTS = 2
+AWS_KEY = "srvmod-local"
+"""Access key and secret of the simulated account; it checks neither."""
+
+
+def aws_environment(url: str) -> dict[str, str]:
+    """Variables that lead any AWS SDK to the simulated AWS at `url`."""
+    return {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": AWS_KEY,
+        "AWS_SECRET_ACCESS_KEY": AWS_KEY,
+        "AWS_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
-from kubernetes.client import CustomObjectsApi
+from kubernetes.client import ApiClient, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
 from srvmod.local.kube import api_client
@@ -28,8 +28,8 @@ def queue_exists(name: str) -> bool:
     return True
 
 
-def any_node_class(kubeconfig: Path) -> bool:
-    objects = CustomObjectsApi(api_client(kubeconfig))
+def any_node_class(client: ApiClient) -> bool:
+    objects = CustomObjectsApi(client)
     try:
         return bool(objects.list_cluster_custom_object("karpenter.k8s.aws", "v1", "ec2nodeclasses")["items"])
     except (ApiException, OSError):
@@ -37,10 +37,10 @@ def any_node_class(kubeconfig: Path) -> bool:
 
 
 def main() -> None:
-    queue, kubeconfig = os.environ["INTERRUPTION_QUEUE"], Path(os.environ["KUBECONFIG"])
-    until("Karpenter's CRDs", lambda: crd_established(kubeconfig, "ec2nodeclasses.karpenter.k8s.aws"))
+    queue, client = os.environ["INTERRUPTION_QUEUE"], api_client(Path(os.environ["KUBECONFIG"]))
+    until("Karpenter's CRDs", lambda: crd_established(client, "ec2nodeclasses.karpenter.k8s.aws"))
     until(f"queue {queue}", lambda: queue_exists(queue))
-    until("an EC2NodeClass", lambda: any_node_class(kubeconfig))
+    until("an EC2NodeClass", lambda: any_node_class(client))
     os.execv(sys.argv[1], sys.argv[1:])
 
 

@@ -92,7 +92,10 @@ class Services:
                 continue
             name, namespace = service.metadata.name, service.metadata.namespace
             if not (service.status.load_balancer and service.status.load_balancer.ingress):
-                address = self.address_of.setdefault(service.metadata.uid, next(self.free))
+                uid = service.metadata.uid
+                if uid not in self.address_of:
+                    self.address_of[uid] = next(self.free)
+                address = self.address_of[uid]
                 self.core.patch_namespaced_service_status(
                     name, namespace, {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
                 )

@@ -72,14 +72,10 @@ def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: s
             if k in ("GOMODCACHE", "GOPATH", "SRVMOD_TOOLS", "PYTHONDONTWRITEBYTECODE")
         },
         # the simulated AWS and boto3 inside must never find the user's own credentials
-        "AWS_ACCESS_KEY_ID": "srvmod-local",
-        "AWS_SECRET_ACCESS_KEY": "srvmod-local",
-        "AWS_REGION": facts.REGION,
+        **facts.aws_environment(f"http://{facts.BRIDGE_ADDRESS}:{facts.AWS_PORT}"),
         "AWS_DEFAULT_REGION": facts.REGION,
-        "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": "/dev/null",
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-        "AWS_ENDPOINT_URL": f"http://{facts.BRIDGE_ADDRESS}:{facts.AWS_PORT}",
     }
     log = state.logs / "supervisor.log"
     with log.open("ab") as out:

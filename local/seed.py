@@ -25,8 +25,8 @@ def client(service: str, found: facts.Facts) -> Any:
         service,
         endpoint_url=found.aws_url,
         region_name=facts.REGION,
-        aws_access_key_id="srvmod-local",
-        aws_secret_access_key="srvmod-local",
+        aws_access_key_id=facts.AWS_KEY,
+        aws_secret_access_key=facts.AWS_KEY,
         config=Config(retries={"max_attempts": 2}, connect_timeout=3, read_timeout=30),
     )
 

@@ -19,26 +19,6 @@ from srvmod.local.paths import State
 from srvmod.local.pki import Authority
 from srvmod.local.pulumi_cli import STACK, Pulumi, environment
 
-STACK_TOOLS = (
-    "etcd",
-    "kube-apiserver",
-    "kube-scheduler",
-    "kube-controller-manager",
-    "kubelet",
-    "containerd",
-    "containerd-shim-runc-v2",
-    "ctr",
-    "cni",
-    "runc",
-    "coredns",
-    "crane",
-    "kwok",
-    "karpenter-aws",
-    "envoy-gateway",
-    "pulumi",
-    "pulumi-resource-kubernetes",
-    "pretend-gpu-plugin",
-)
 Progress = Callable[[str, str], None]
 """Called with (step, what happens now)."""
 
@@ -76,7 +56,7 @@ class LocalStack:
             )
         with locked(self.state):
             self.progress("tools", "from PATH, or built once into .tools")
-            tools = ensure(list(STACK_TOOLS), progress=lambda line: self.progress("tools", line))
+            tools = ensure(progress=lambda line: self.progress("tools", line))
             found = self._namespace(tools)
             self._await_healthy(("karpenter", "envoy-gateway"))
             self._apply_crds()
@@ -154,11 +134,11 @@ class LocalStack:
 
     def _await_engines(self, timeout_seconds: float = 240) -> None:
         """Until every engine that the Deployment asks for is ready, with what is awaited as progress."""
-        from srvmod.local.cluster_view import engines_wanted, node_class_problem, nodes
+        from srvmod.local.cluster_view import ClusterView
 
-        deadline = time.monotonic() + timeout_seconds
+        cluster, deadline = ClusterView(self.state.kubeconfig), time.monotonic() + timeout_seconds
         while True:
-            wanted, seen = engines_wanted(self.state.kubeconfig), nodes(self.state.kubeconfig)
+            wanted, seen = cluster.engines_wanted(), cluster.nodes()
             ready = sum(e["ready"] for n in seen for e in n["engines"])
             if ready >= wanted:
                 return
@@ -168,7 +148,7 @@ class LocalStack:
                     "engines starting" if node["weightsReady"] else "filling weights" if node["ready"] else "booting"
                 )
                 words.append(f"{node['name']}: {stage}")
-            if problem := node_class_problem(self.state.kubeconfig):
+            if problem := cluster.node_class_problem():
                 words.append(problem)
             self.progress("engines", "; ".join(words))
             if time.monotonic() > deadline:
@@ -203,21 +183,13 @@ class LocalStack:
         """What is true now, asked from the parts themselves. `running` is False when there is no stack."""
         found = facts.load(self.state.facts_file)
         if found is None:
-            return {
-                "running": False,
-                "problem": "no stack; `srvmod local up` starts one",
-                "components": [],
-                "nodes": [],
-            }
+            return _not_running("no stack; `srvmod local up` starts one")
         if not found.alive():
-            return {
-                "running": False,
-                "problem": "the stack's namespaces are gone (killed, or the machine restarted); "
-                "`srvmod local up` starts it again, `srvmod local down` clears it",
-                "components": [],
-                "nodes": [],
-            }
-        from srvmod.local.cluster_view import nodes
+            return _not_running(
+                "the stack's namespaces are gone (killed, or the machine restarted); "
+                "`srvmod local up` starts it again, `srvmod local down` clears it"
+            )
+        from srvmod.local.cluster_view import ClusterView
         from srvmod.local.nodes import processes
 
         pids = facts.inner_pids(found.supervisor_pid)
@@ -232,7 +204,7 @@ class LocalStack:
             for c in self.components(fresh=True)
         ]
         try:
-            seen, problem = nodes(self.state.kubeconfig), ""
+            seen, problem = ClusterView(self.state.kubeconfig).nodes(), ""
         except Exception as error:  # whatever the API server's trouble is, status must still tell the rest
             seen, problem = [], f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
         components += [
@@ -273,6 +245,10 @@ class LocalStack:
             shutil.rmtree(self.state.last_logs, ignore_errors=True)
             self.state.logs.rename(self.state.last_logs)
         shutil.rmtree(self.state.live, ignore_errors=True)
+
+
+def _not_running(problem: str) -> dict[str, Any]:
+    return {"running": False, "problem": problem, "components": [], "nodes": []}
 
 
 def _private(file: Path, text: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
+
+from kubernetes.client import ApiClient, ApiextensionsV1Api
+from kubernetes.client.exceptions import ApiException
 
 POLL_SECONDS = 0.5
 
@@ -16,14 +18,10 @@ def until(what: str, probe: Callable[[], bool]) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def crd_established(kubeconfig: Path, name: str) -> bool:
-    from kubernetes.client import ApiextensionsV1Api
-    from kubernetes.client.exceptions import ApiException
-
-    from srvmod.local.kube import api_client
-
+def crd_established(client: ApiClient, name: str) -> bool:
+    """Whether a CRD is there and served; False also while the API server can't be asked."""
     try:
-        crd = ApiextensionsV1Api(api_client(kubeconfig)).read_custom_resource_definition(name)
+        crd = ApiextensionsV1Api(client).read_custom_resource_definition(name)
     except (ApiException, OSError):
         return False
     return any(c.type == "Established" and c.status == "True" for c in crd.status.conditions or [])
