@@ -23,6 +23,8 @@ LOAD_BALANCER_CONTROLLER = "aws-load-balancer-controller"
 KARPENTER_NAMESPACE = "kube-system"
 KARPENTER = "karpenter"
 """Karpenter's service account."""
+ENGINE = "engine"
+"""The engines' Deployment, Service, container and route."""
 WEIGHT_CACHE = "weight-cache"
 """The weight cache's DaemonSet and service account."""
 

@@ -25,6 +25,8 @@ class WeightCache(pulumi.ComponentResource):
             declare(f"{name}-account", documents.service_account(args.cache), child, awaited=False),
             declare(f"{name}-role", documents.cluster_role(), child),
             declare(f"{name}-binding", documents.cluster_role_binding(args.cache), child),
+            declare(f"{name}-pods-role", documents.role(args.cache), child),
+            declare(f"{name}-pods-binding", documents.role_binding(args.cache), child),
         ]
         declare(
             name,

@@ -26,10 +26,11 @@ NAME = "weight-cache"
 DEFAULT_TAINT = "srvmod.dev/weights-cold"
 TOKEN_SECONDS = 24 * 3600
 AT_ONCE = 2  # agents that fetch at the same time; each pretended node has a network of its own, this machine one
+STAYING = 16  # warm nodes whose agent stays, as a DaemonSet's pod does; 40 MB each
 
 
 class PretendedNodes:
-    """Runs an agent for every pretended node that still has its startup taint."""
+    """Runs an agent for every pretended node that still has its startup taint, and for the first STAYING others."""
 
     def __init__(self, api: Api, state: State, authority: Path) -> None:
         self.api, self.state, self.authority = api, state, authority
@@ -52,30 +53,33 @@ class PretendedNodes:
         )
 
     def reconcile(self, nodes: Sequence[Mapping[str, Any]]) -> None:
-        """Starts agents that are needed and stops those whose node is warm or gone. Errors are logged and retried."""
-        cold = [node["metadata"]["name"] for node in nodes if _is_cold(node)]
-        existing = {node["metadata"]["name"] for node in nodes}
-        for name in self._names - set(cold):
+        """Starts agents that are needed and stops those whose node is gone. Errors are logged and retried."""
+        present = {node["metadata"]["name"] for node in nodes if "deletionTimestamp" not in node["metadata"]}
+        cold = {node["metadata"]["name"] for node in nodes if _is_cold(node)} & present
+        for name in self._names - present:
             self.agent(name).stop()
-            if name not in existing:
-                shutil.rmtree(self._root / name, ignore_errors=True)
-                self._names.discard(name)
-        running = [name for name in cold if name in self._names and self.agent(name).pid() is not None]
-        for name in cold:
-            if name in running or len(running) >= AT_ONCE:
-                continue
+            shutil.rmtree(self._root / name, ignore_errors=True)
+        self._names &= present
+        warm = sorted(self._names - cold)
+        for name in warm[STAYING:]:
+            self.agent(name).stop()
+        fetching = {name for name in cold & self._names if self._runs(name)}
+        waiting = sorted(cold - fetching)[: AT_ONCE - len(fetching)] if len(fetching) < AT_ONCE else []
+        for name in waiting + [name for name in warm[:STAYING] if not self._runs(name)]:
             try:
-                if self._start(name):
-                    running.append(name)
+                self._start(name)
             except (ApiError, OSError) as error:
                 log.warning("weight cache of %s: %s", name, error)
                 return
 
-    def _start(self, node: str) -> bool:
-        """Starts the agent; False while the DaemonSet isn't there."""
+    def _runs(self, node: str) -> bool:
+        return self.agent(node).pid() is not None
+
+    def _start(self, node: str) -> None:
+        """Starts the agent, once the DaemonSet is there."""
         daemon_set = self.api.get_or_none(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}")
         if daemon_set is None:
-            return False
+            return
         pod = daemon_set["spec"]["template"]["spec"]
         folder = self._root / node
         account = folder / "serviceaccount"
@@ -102,7 +106,6 @@ class PretendedNodes:
         replace(self.agent(node), env=env).start()
         self._names.add(node)
         log.info("Node %s: weight cache started", node)
-        return True
 
 
 def environment(pod: Mapping[str, Any], node: str) -> dict[str, str]:
@@ -125,4 +128,4 @@ def _api_address(server: str) -> dict[str, str]:
 
 def _is_cold(node: Mapping[str, Any]) -> bool:
     taints = node["spec"].get("taints") or []
-    return "deletionTimestamp" not in node["metadata"] and any(taint["key"] == DEFAULT_TAINT for taint in taints)
+    return any(taint["key"] == DEFAULT_TAINT for taint in taints)

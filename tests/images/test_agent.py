@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from weight_cache.agent import Agent, Timing
 from weight_cache.cache import Cache, Layout
-from weight_cache.errors import AccessError, NodeError
+from weight_cache.errors import AccessError, NodeError, PodError
 from weight_cache.progress import Progress
 from weight_cache.status import LONGEST_SILENCE, Status, serve
 from weight_cache.store import ObjectStore
@@ -35,6 +35,7 @@ class Rig:
         self.status = Status("r1", Progress())
         self.cache = Cache(Layout(root, "r1"), parallel=2, part_bytes=1024, stop=self.stop)
         self.connect: Callable[[], ObjectStore] = lambda: self.store
+        self.keep_costs: Callable[[], int] | None = None
         self.thread: threading.Thread | None = None
 
     def _connect(self) -> ObjectStore:
@@ -46,6 +47,7 @@ class Rig:
             self._connect,
             "models",
             open_node=partial(lift_taint, self.api, "n1", DEFAULT_TAINT, self.stop, pause=0),
+            keep_costs=self.keep_costs,
             status=self.status,
             stop=self.stop,
             timing=QUICK,
@@ -163,3 +165,19 @@ def test_status_over_http(rig: Rig) -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_deletion_costs_are_kept_only_on_an_open_node_and_their_failure_closes_nothing(rig: Rig) -> None:
+    tainted_when_called: list[bool] = []
+
+    def keep() -> int:
+        tainted_when_called.append(rig.tainted)
+        raise PodError("list pods: HTTP 403")
+
+    rig.keep_costs = keep
+    rig.start()
+    rig.wait_for(lambda: rig.status.failures["pod_api"] >= 3)
+    assert not any(tainted_when_called)
+    assert rig.status.ready
+    assert rig.status.phase == "ready"
+    assert rig.status.attempts == 1

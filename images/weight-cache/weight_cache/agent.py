@@ -1,4 +1,4 @@
-"""The agent's loop: verify or fetch, open the node, watch."""
+"""The agent's loop: verify or fetch, open the node, watch the cache and the engines' deletion cost."""
 
 import logging
 import random
@@ -21,11 +21,14 @@ class Timing:
 
     first_retry: float = 1.0
     longest_retry: float = 60.0
-    watch: float = 30.0
+    watch: float = 10.0
 
 
 class Agent:
-    """Brings one revision into the cache and opens the node; `open_node` is None when nodes are left alone."""
+    """Brings one revision into the cache and opens the node; `open_node` is None when nodes are left alone.
+
+    `keep_costs` is called again and again once the node is open; None leaves pods alone.
+    """
 
     def __init__(
         self,
@@ -34,6 +37,7 @@ class Agent:
         prefix: str,
         *,
         open_node: Callable[[], bool] | None,
+        keep_costs: Callable[[], int] | None = None,
         status: Status,
         stop: threading.Event,
         verify_full: bool = False,
@@ -43,6 +47,7 @@ class Agent:
         self._connect = connect
         self._prefix = prefix
         self._open_node = open_node
+        self._keep_costs = keep_costs
         self._status = status
         self._stop = stop
         self._verify_full = verify_full
@@ -103,10 +108,21 @@ class Agent:
         """Stay while the revision is in place; come back when someone has removed it."""
         while not self._stop.wait(self._timing.watch):
             self._status.progress.beat()
+            self._costs()
             if not self._cache.layout.ready.exists():
                 _log.error("%s has vanished: verifying and repairing", self._cache.layout.ready)
                 self._status.ready = False
                 return
+
+    def _costs(self) -> None:
+        """A wrong cost wastes money at the next scale-down; it is no reason to take a good node out of service."""
+        if self._keep_costs is None:
+            return
+        try:
+            self._keep_costs()
+        except CacheError as error:
+            self._status.failures[error.reason] += 1
+            _log.error("%s: %s (next in %.0f s)", error.reason, error, self._timing.watch)
 
     def _failed(self, error: CacheError, failures: int) -> None:
         self._status.failures[error.reason] += 1

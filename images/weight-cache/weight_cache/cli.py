@@ -13,6 +13,7 @@ from pathlib import Path
 from weight_cache import manifest, status
 from weight_cache.agent import Agent
 from weight_cache.cache import Cache, Layout
+from weight_cache.deletion_cost import EngineCosts
 from weight_cache.errors import CacheError
 from weight_cache.kube import HttpsApi, from_kubeconfig, in_cluster
 from weight_cache.progress import Progress
@@ -39,7 +40,13 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     run.add_argument("--models-dir", type=Path, default=Path(env.get("MODELS_DIR", "/models")), help="env MODELS_DIR")
     run.add_argument("--node-name", default=env.get("NODE_NAME"), help="env NODE_NAME")
     run.add_argument("--taint", default=env.get("STARTUP_TAINT", DEFAULT_TAINT), help="env STARTUP_TAINT")
-    run.add_argument("--no-taint", action="store_true", help="leave nodes alone")
+    run.add_argument("--no-taint", action="store_true", help="leave nodes and pods alone")
+    run.add_argument("--namespace", default=env.get("POD_NAMESPACE"), help="of the engines, env POD_NAMESPACE")
+    run.add_argument(
+        "--engine-selector",
+        default=env.get("ENGINE_SELECTOR"),
+        help="labels of the engines whose deletion cost is kept (needs --namespace); default: none; env ENGINE_SELECTOR",
+    )
     run.add_argument("--kubeconfig", type=Path, help="outside a pod: use this kubeconfig's current context")
     run.add_argument("--port", type=int, default=int(env.get("PORT", "8081")), help="status port, env PORT")
     run.add_argument("--host", default=env.get("HOST", "0.0.0.0"), help="status address, env HOST")
@@ -63,6 +70,8 @@ def _check_run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Non
     missing = [f"--{name} (env {name.upper()})" for name in ("bucket", "revision") if not getattr(args, name)]
     if not args.no_taint and not args.node_name:
         missing.append("--node-name (env NODE_NAME), or --no-taint")
+    if args.engine_selector and not args.no_taint and not args.namespace:
+        missing.append("--namespace (env POD_NAMESPACE), which --engine-selector needs")
     if missing:
         parser.error("missing: " + ", ".join(missing))
     try:
@@ -80,15 +89,18 @@ def _run(args: argparse.Namespace) -> int:
         Layout(args.models_dir, args.revision), parallel=args.parallel, part_bytes=args.part_mib * 2**20, stop=stop
     )
     open_node: Callable[[], bool] | None = None
+    keep_costs: Callable[[], int] | None = None
     if not args.no_taint:
         api = HttpsApi(from_kubeconfig(args.kubeconfig) if args.kubeconfig else in_cluster(os.environ))
         open_node = partial(lift_taint, api, args.node_name, args.taint, stop)
-
+        if args.engine_selector:
+            keep_costs = EngineCosts(api, args.node_name, args.namespace, args.engine_selector).keep
     agent = Agent(
         cache,
         partial(S3Store, args.bucket, connections=args.parallel + 4),
         args.prefix,
         open_node=open_node,
+        keep_costs=keep_costs,
         status=state,
         stop=stop,
         verify_full=args.verify_full,

@@ -61,5 +61,11 @@ class NodeError(CacheError):
     reason = "node_api"
 
 
+class PodError(CacheError):
+    """The Kubernetes API refused to list or change the engines' pods."""
+
+    reason = "pod_api"
+
+
 class StoppedError(Exception):
     """The agent was asked to stop."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from srvmod.contract import EngineKind
 from srvmod.infra.labels import (
+    ENGINE,
     GPU,
     NAME_LABEL,
     NAMESPACE_LABEL,
@@ -20,7 +21,6 @@ from srvmod.infra.labels import (
 )
 from srvmod.infra.serving.documents import engine_flags, weight_cache
 
-NAME = "engine"
 PORT = 8000
 CPUS = 88
 """Of the 96 of a NUMA node; the rest is for the kubelet's reservations and what runs beside (facts of other fleets:
@@ -79,17 +79,17 @@ def deployment(engine: Engine) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(NAME, engine.namespace),
+        "metadata": metadata(ENGINE, engine.namespace),
         "spec": {
             "replicas": engine.replicas,
             "revisionHistoryLimit": 5,
             # Boot of a p5, pull of the image, weights and start-up together.
             "progressDeadlineSeconds": 3600,
-            "selector": {"matchLabels": selector(NAME)},
+            "selector": {"matchLabels": selector(ENGINE)},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
             "template": {
                 "metadata": {
-                    "labels": {**labels(NAME), f"{PREFIX}engine": engine.kind.value},
+                    "labels": {**labels(ENGINE), f"{PREFIX}engine": engine.kind.value},
                     "annotations": {"karpenter.sh/do-not-disrupt": "true"},
                 },
                 "spec": pod(engine),
@@ -146,7 +146,7 @@ def _server(engine: Engine) -> Object:
         "HOME": "/tmp",
     }
     return {
-        "name": NAME,
+        "name": ENGINE,
         "image": engine.image,
         "imagePullPolicy": engine.image_pull_policy,
         "command": list(PROGRAMS[engine.kind]),
@@ -195,10 +195,10 @@ def service(namespace: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata(NAME, namespace),
+        "metadata": metadata(ENGINE, namespace),
         "spec": {
             "type": "ClusterIP",
-            "selector": selector(NAME),
+            "selector": selector(ENGINE),
             "ports": [{"name": "http", "port": PORT, "targetPort": "http", "protocol": "TCP"}],
         },
     }
@@ -209,10 +209,10 @@ def disruption_budget(namespace: str) -> Object:
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": metadata(NAME, namespace),
+        "metadata": metadata(ENGINE, namespace),
         "spec": {
             "maxUnavailable": 1,
-            "selector": {"matchLabels": selector(NAME)},
+            "selector": {"matchLabels": selector(ENGINE)},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
@@ -226,9 +226,9 @@ def network_policy(namespace: str, gateway_namespace: str, metrics_namespace: st
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": metadata(NAME, namespace),
+        "metadata": metadata(ENGINE, namespace),
         "spec": {
-            "podSelector": {"matchLabels": selector(NAME)},
+            "podSelector": {"matchLabels": selector(ENGINE)},
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [
                 {

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from srvmod.infra.labels import Object, metadata
+from srvmod.infra.labels import ENGINE, Object, metadata
 from srvmod.infra.platform.documents.gateway import ENVOY_GROUP, GATEWAY_GROUP
-from srvmod.infra.serving.documents.engine import NAME, PORT
+from srvmod.infra.serving.documents.engine import PORT
 
 API_KEYS = "api-keys"
 KEY_HEADER = "authorization"
@@ -33,7 +33,7 @@ def http_route(route: Route) -> Object:
     return {
         "apiVersion": GATEWAY_GROUP,
         "kind": "HTTPRoute",
-        "metadata": metadata(NAME, route.namespace),
+        "metadata": metadata(ENGINE, route.namespace),
         "spec": {
             "parentRefs": [{"name": route.gateway}],
             **hostnames,
@@ -41,7 +41,7 @@ def http_route(route: Route) -> Object:
                 {
                     "matches": [{"path": {"type": "PathPrefix", "value": path}} for path in PATHS],
                     "timeouts": {"request": "0s"},
-                    "backendRefs": [{"name": NAME, "port": PORT}],
+                    "backendRefs": [{"name": ENGINE, "port": PORT}],
                 }
             ],
         },
@@ -59,7 +59,7 @@ def backend_traffic_policy(route: Route) -> Object:
     return {
         "apiVersion": ENVOY_GROUP,
         "kind": "BackendTrafficPolicy",
-        "metadata": metadata(NAME, route.namespace),
+        "metadata": metadata(ENGINE, route.namespace),
         "spec": {
             "targetRefs": [_target()],
             "timeout": {
@@ -107,7 +107,7 @@ def security_policy(namespace: str) -> Object:
     return {
         "apiVersion": ENVOY_GROUP,
         "kind": "SecurityPolicy",
-        "metadata": metadata(NAME, namespace),
+        "metadata": metadata(ENGINE, namespace),
         "spec": {
             "targetRefs": [_target()],
             "apiKeyAuth": {
@@ -132,4 +132,4 @@ def api_keys(namespace: str, keys: Any, clients: Sequence[str]) -> Object:
 
 
 def _target() -> dict[str, str]:
-    return {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": NAME}
+    return {"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": ENGINE}

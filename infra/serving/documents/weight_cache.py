@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from srvmod.infra.labels import (
+    ENGINE,
+    NAME_LABEL,
     POOL_LABEL,
     POOL_TAINT,
     WEIGHT_CACHE,
@@ -18,6 +20,8 @@ HOST_FOLDER = "/mnt/k8s-disks/0/models"
 """On the RAID0 that the node's set-up mounts; shared by all pods of the node, kept over pods' lives."""
 MODELS_FOLDER = "/models"
 READY_FILE = "READY"
+STATUS_PORT = 8081
+"""/healthz, /readyz and /metrics of the agent."""
 
 SIMULATED_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "simulated", "AWS_SECRET_ACCESS_KEY": "simulated"}
 """Simulated AWS has no pod identity; it takes any key. Not a secret of anything."""
@@ -49,7 +53,7 @@ def revision_folder(revision: str) -> str:
 
 
 def service_account(cache: WeightCache) -> Object:
-    """The identity that may read the bucket (by pod identity) and lift the startup taint."""
+    """The identity that may read the bucket (by pod identity), lift the startup taint and set deletion costs."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -79,6 +83,27 @@ def cluster_role_binding(cache: WeightCache) -> Object:
     }
 
 
+def role(cache: WeightCache) -> Object:
+    """List the engines and write their deletion cost: annotations are part of the pod, which RBAC can't split."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": metadata(WEIGHT_CACHE, cache.namespace),
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]}],
+    }
+
+
+def role_binding(cache: WeightCache) -> Object:
+    """Gives the role to the cache's service account."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata(WEIGHT_CACHE, cache.namespace),
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": WEIGHT_CACHE},
+        "subjects": [{"kind": "ServiceAccount", "name": WEIGHT_CACHE, "namespace": cache.namespace}],
+    }
+
+
 def daemon_set(cache: WeightCache) -> Object:
     """DaemonSet on the pool's nodes, also before anything else may run there.
 
@@ -92,6 +117,9 @@ def daemon_set(cache: WeightCache) -> Object:
         "REVISION": cache.revision,
         "MODELS_DIR": MODELS_FOLDER,
         "STARTUP_TAINT": WEIGHTS_COLD_TAINT,
+        "POD_NAMESPACE": cache.namespace,
+        "ENGINE_SELECTOR": f"{NAME_LABEL}={ENGINE}",
+        "PORT": str(STATUS_PORT),
         "AWS_REGION": cache.region,
     }
     if cache.aws_endpoint:
@@ -122,6 +150,20 @@ def daemon_set(cache: WeightCache) -> Object:
                                 *({"name": key, "value": value} for key, value in environment.items()),
                                 {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
                             ],
+                            "ports": [{"name": "status", "containerPort": STATUS_PORT, "protocol": "TCP"}],
+                            # Ready is "this node's weights are verified and its taint is gone", which a p5 reaches
+                            # minutes after its start; a rollout of the cache waits for it node by node.
+                            "readinessProbe": {
+                                "httpGet": {"path": "/readyz", "port": "status"},
+                                "periodSeconds": 5,
+                            },
+                            "livenessProbe": {
+                                "httpGet": {"path": "/healthz", "port": "status"},
+                                "initialDelaySeconds": 10,
+                                "periodSeconds": 20,
+                                "timeoutSeconds": 10,
+                                "failureThreshold": 6,
+                            },
                             "resources": {
                                 "requests": {"cpu": "2", "memory": "4Gi"},
                                 "limits": {"memory": "16Gi"},
