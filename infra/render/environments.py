@@ -7,12 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
+from srvmod.contract.account_needs import digest_of
 from srvmod.infra import identifiers
+from srvmod.infra.aws.needs import account_needs
 from srvmod.infra.program import declare
 from srvmod.infra.render.manifests import files
 from srvmod.infra.render.recorder import Graph, record
 from srvmod.infra.settings import Settings, load_stack_file
+from srvmod.infra.settings.names import PRODUCT
 
+ACCOUNT_NEEDS = "account.json"
+"""What the environment needs of its account; `srvmod preflight` reads it."""
 DIFF_LINES = 12
 
 
@@ -39,7 +46,12 @@ def graph_of(settings: Settings, *, known: bool = True) -> Graph:
 
 def rendered(root: Path, env: str) -> dict[str, str]:
     """Path below `manifests/<env>/` to content. Raises SettingsError with every problem of the stack's file."""
-    return files(graph_of(load_stack_file(root / f"Pulumi.{env}.yaml")), env)
+    file = root / f"Pulumi.{env}.yaml"
+    settings = load_stack_file(file)
+    digest = digest_of(yaml.safe_load(file.read_text(encoding="utf-8"))["config"], PRODUCT)
+    return dict(
+        sorted({**files(graph_of(settings), env), ACCOUNT_NEEDS: account_needs(settings, digest).to_json()}.items())
+    )
 
 
 def write(root: Path, env: str, contents: dict[str, str]) -> Path:

@@ -77,6 +77,12 @@ def set_versions(context: Context, body: Mapping[str, Any]) -> Mapping[str, Any]
     return {"default": wanted}
 
 
+def set_addons(context: Context, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``{"vpc-cni": ["v1.22.4-eksbuild.3"]}``: the versions of add-ons that EKS offers."""
+    context.world.addons.update({str(name): tuple(map(str, versions)) for name, versions in body.items()})
+    return {name: list(versions) for name, versions in context.world.addons.items()}
+
+
 def set_faults(context: Context, body: Mapping[str, Any]) -> Mapping[str, Any]:
     """``{"faults": [{"service","operation","code","message","status","times"}]}``: errors to answer with."""
     context.world.faults[:] = [Fault(**given) for given in body["faults"]]
@@ -90,6 +96,7 @@ SETTERS: dict[str, Callable[[Context, Mapping[str, Any]], Mapping[str, Any]]] = 
     "offerings": set_offerings,
     "prices": set_prices,
     "versions": set_versions,
+    "addons": set_addons,
     "faults": set_faults,
 }
 

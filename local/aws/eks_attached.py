@@ -13,7 +13,7 @@ from srvmod.local.aws import determinism, eks_access
 from srvmod.local.aws.context import Context, Handler
 from srvmod.local.aws.eks_collections import delete, describe, list_names, taken, without
 from srvmod.local.aws.eks_state import Document, arn, cluster, item, record_update
-from srvmod.local.aws.wire import AwsError
+from srvmod.local.aws.wire import AwsError, page
 
 ADDONS = {
     "vpc-cni", "coredns", "kube-proxy", "eks-pod-identity-agent", "aws-ebs-csi-driver", "metrics-server",
@@ -134,6 +134,27 @@ def update_addon(context: Context, params: Mapping[str, Any]) -> Mapping[str, An
 
 
 _NODEGROUP = ("nodegroups", "nodegroupName", "node group", "nodegroup")
+def describe_addon_versions(context: Context, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Versions of add-ons, by name if one is given; a version goes with every Kubernetes version here."""
+    name, kubernetes = params.get("addonName"), params.get("kubernetesVersion")
+    known = [version.version for version in context.world.versions if kubernetes in {None, version.version}]
+    compatible = [{"clusterVersion": version, "defaultVersion": True} for version in known]
+    found = [
+        {
+            "addonName": addon,
+            "addonVersions": [
+                {"addonVersion": version, "architecture": ["amd64", "arm64"], "compatibilities": compatible}
+                for version in versions
+                if known
+            ],
+        }
+        for addon, versions in sorted(context.world.addons.items())
+        if name in {None, addon}
+    ]
+    shown, token = page(found, params)
+    return {"addons": shown, "nextToken": token}
+
+
 _ADDON = ("addons", "addonName", "addon", "addon")
 OPERATIONS: dict[str, Handler] = {
     "CreateNodegroup": create_nodegroup,
@@ -147,4 +168,5 @@ OPERATIONS: dict[str, Handler] = {
     "ListAddons": list_names("addons", "addons"),
     "UpdateAddon": update_addon,
     "DeleteAddon": delete(*_ADDON),
+    "DescribeAddonVersions": describe_addon_versions,
 }

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
+from srvmod.infra.versions import ADDONS
+
 DEFAULT_ACCOUNT = "123456789012"
 
 # Where AWS's page gives a value it is the default of a new account, except for the P instances, whose default of
@@ -85,6 +87,9 @@ VERSIONS = (
     KubernetesVersion("1.36", None, default=True),
 )
 
+# versions of each add-on, for every Kubernetes version: those that the program pins, and nothing else
+ADDON_VERSIONS = {addon.name: (addon.version,) for addon in ADDONS}
+
 
 @dataclass
 class World:
@@ -96,6 +101,7 @@ class World:
     quotas: dict[tuple[str, str], tuple[str, float, str]] = field(default_factory=lambda: dict(QUOTAS))
     prices: dict[str, Price] = field(default_factory=lambda: dict(PRICES))
     versions: tuple[KubernetesVersion, ...] = VERSIONS
+    addons: dict[str, tuple[str, ...]] = field(default_factory=lambda: dict(ADDON_VERSIONS))
     images: list[Image] = field(default_factory=list)
     reservations: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     clusters: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""One module per thing that an account may lack."""

@@ -1,0 +1,39 @@
+"""`srvmod preflight`: whether an account has what an environment needs, before anything is made."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ROOT = Path(__file__).resolve().parents[2]
+UNREADABLE = 3
+
+
+def preflight(
+    env: Annotated[str, typer.Option("--env", "-e", help="Environment: the stack's name.")],
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    root: Annotated[Path, typer.Option(help="Folder with Pulumi.<env>.yaml and manifests/.")] = ROOT,
+) -> None:
+    """Ask the account for what the environment needs; change nothing.
+
+    Exit code: 0 all ok, 1 something will fail, 2 something can't be told, 3 the environment's own files are wrong.
+    """
+    from rich.console import Console
+
+    from srvmod.ops.preflight.account import Account
+    from srvmod.ops.preflight.answers import exit_code
+    from srvmod.ops.preflight.needs import NeedsError, read
+    from srvmod.ops.preflight.report import as_json, show
+    from srvmod.ops.preflight.run import run
+
+    try:
+        needs = read(root, env)
+    except NeedsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(UNREADABLE) from None
+    answers = list(run(needs, Account(needs.region)))
+    if json_output:
+        typer.echo(as_json(needs, answers))
+    else:
+        show(needs, answers, Console())
+    raise typer.Exit(exit_code(answers))
