@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import ssl
 import sys
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from srvmod.local import facts
+from srvmod.local.health import HealthCheck, aws_health, http_health
 from srvmod.local.kube import write_kubeconfig
 from srvmod.local.paths import State
 from srvmod.local.pki import Authority
-
-HealthCheck = Callable[[], str]
-"""Returns "" when healthy, else one line that says what was asked and what came back."""
 
 XDS_NAME = "envoy-gateway.envoy-gateway-system.svc.cluster.local"
 
@@ -32,36 +27,6 @@ class Component:
     after: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     pass_fds: tuple[int, ...] = ()
-
-
-def http_health(
-    url: str,
-    *,
-    ca: Path | None = None,
-    cert: tuple[Path, Path] | None = None,
-    accept: tuple[int, ...] = (200,),
-    timeout_seconds: float = 2.0,
-) -> HealthCheck:
-    """Health by an HTTP GET: healthy when the status is one of `accept`."""
-
-    def check() -> str:
-        context = None
-        if url.startswith("https"):
-            context = ssl.create_default_context(cafile=str(ca) if ca else None)
-            if ca is None:
-                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            if cert:
-                context.load_cert_chain(*map(str, cert))
-        try:
-            with urllib.request.urlopen(url, timeout=timeout_seconds, context=context) as answer:
-                status = answer.status
-        except urllib.error.HTTPError as error:
-            status = error.code
-        except (OSError, ssl.SSLError) as error:
-            return f"GET {url}: {getattr(error, 'reason', error)}"
-        return "" if status in accept else f"GET {url}: status {status}"
-
-    return check
 
 
 def _flags(binary: Path | str, **flags: str | int | Path) -> tuple[str, ...]:
@@ -209,8 +174,10 @@ class Plan:
             os.environ["SRVMOD_LOCAL_API_URL"],
             "--cluster-ca",
             str(self.authority.cert_file),
+            "--state",
+            str(self.state.aws_journal),
         )
-        return Component("simulated-aws", argv, http_health(f"{self.aws_url}/_srvmod/health"))
+        return Component("simulated-aws", argv, aws_health(self.aws_url))
 
     def _dns(self) -> Component:
         corefile = self.state.run / "Corefile"

@@ -45,6 +45,16 @@ class State:
         return self.live / "api-key"
 
     @property
+    def aws_journal(self) -> Path:
+        """Every change of the simulated account, played again when its process starts again."""
+        return self.live / "aws.journal"
+
+    @property
+    def ports_file(self) -> Path:
+        """The loopback ports of the last start; they outlive `down`, so that the next start has the same."""
+        return self.root / "ports.json"
+
+    @property
     def token_file(self) -> Path:
         return self.pki / "eks-token"
 

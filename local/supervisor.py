@@ -9,22 +9,27 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from srvmod.local import facts
 from srvmod.local.components import Component, Plan
+from srvmod.local.enclosure import own_network, own_root
+from srvmod.local.health import FinalProblem
 from srvmod.local.paths import REPO, State
 
 POLL_SECONDS = 0.2
 STOP_GRACE_SECONDS = 5.0
+LAST_WORDS_BYTES = 4096
+LAST_WORDS_LENGTH = 300  # characters of a log line that a status line can bear
 
 
 class Process:
@@ -36,39 +41,77 @@ class Process:
         self.started_at = 0.0
         self.healthy_at = 0.0
         self.problem = "not started"
+        self.changing = threading.Lock()
+        self.final = False
+        """Whether the problem stays until somebody acts: waiting for it to go away is pointless."""
 
     @property
     def running(self) -> bool:
         return self.popen is not None and self.popen.poll() is None
 
     def start(self) -> None:
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
-            log.write(f"--- start {time.strftime('%H:%M:%S')}\n".encode())
-            log.flush()
-            self.popen = subprocess.Popen(
-                self.component.argv,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **self.component.env},
-                pass_fds=self.component.pass_fds,
-                start_new_session=True,
-            )
-        self.started_at, self.healthy_at, self.problem = time.time(), 0.0, "starting"
+        """Start it. One that can't be started (no disk space, no program) has that as its problem."""
+        self.started_at, self.healthy_at, self.problem, self.final = time.time(), 0.0, "starting", False
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with self.log.open("ab") as log:
+                log.write(f"--- start {time.strftime('%H:%M:%S')}\n".encode())
+                log.flush()
+                self.popen = subprocess.Popen(
+                    self.component.argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **self.component.env},
+                    pass_fds=self.component.pass_fds,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            self.popen, self.problem, self.final = None, f"can't be started: {error}", True
 
     def check(self) -> None:
         """Ask the component's own health; a pid alone proves nothing."""
-        if self.popen is None:
+        popen = self.popen
+        if popen is None:
             return
-        code = self.popen.poll()
+        problem, final = self._ask(popen)
+        with self.changing:
+            if self.popen is not popen:
+                return  # it was started again meanwhile: the answer is about its predecessor
+            self.problem, self.final = problem, final
+            if not problem and not self.healthy_at:
+                self.healthy_at = time.time()
+
+    def _ask(self, popen: subprocess.Popen[bytes]) -> tuple[str, bool]:
+        """(problem or "", whether it is final)."""
+        code = popen.poll()
         if code is not None:
             how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exited with {code}"
-            self.problem, self.healthy_at = f"{how}; see {self.log}", 0.0
-            return
-        self.problem = self.component.health()
-        if not self.problem and not self.healthy_at:
-            self.healthy_at = time.time()
+            return f"{how}{self._last_words(code)}; see {self.log}", True
+        try:
+            return self.component.health(), False
+        except FinalProblem as error:
+            return str(error), True
+        except Exception as error:  # a health check that fails is this component's trouble, never the supervisor's end
+            return f"its health can't be asked: {type(error).__name__}: {error}", False
+
+    def forget(self) -> None:
+        """End it if it runs, so that `watch` starts it once what it needs is healthy."""
+        with self.changing:
+            if self.running and self.popen:
+                self.popen.kill()
+                self.popen.wait()
+            self.popen, self.problem, self.final = None, "to be started again", False
+
+    def _last_words(self, code: int) -> str:
+        """The last line of a process that ended by itself; one that was killed had none to say about it."""
+        if code < 0:
+            return ""
+        with contextlib.suppress(OSError):
+            lines = self.log.read_bytes()[-LAST_WORDS_BYTES:].decode(errors="replace").strip().splitlines()
+            if lines and not lines[-1].startswith("--- start"):
+                return f": {lines[-1].strip()[:LAST_WORDS_LENGTH]}"
+        return ""
 
     def report(self) -> dict[str, Any]:
         return {
@@ -76,6 +119,7 @@ class Process:
             "pid": self.popen.pid if self.running and self.popen else None,
             "healthy": self.running and not self.problem,
             "problem": self.problem,
+            "final": self.final,
             "startedAt": self.started_at,
             "healthyAt": self.healthy_at,
         }
@@ -89,7 +133,8 @@ class Supervisor:
         self.stopping = asyncio.Event()
 
     def _ready_to_start(self, process: Process) -> bool:
-        return process.popen is None and all(not self.processes[name].problem for name in process.component.after)
+        waits = process.popen is None and not process.final
+        return waits and all(not self.processes[name].problem for name in process.component.after)
 
     async def watch(self) -> None:
         """Until told to stop: start what can start, ask everyone's health."""
@@ -107,9 +152,10 @@ class Supervisor:
                 continue
 
     def restart_dead(self) -> list[str]:
-        dead = [p for p in self.processes.values() if p.popen is not None and not p.running]
+        """Let what ended, couldn't be started or can't recover start again, in dependency order; returns its names."""
+        dead = [p for p in self.processes.values() if p.final or (p.popen is not None and not p.running)]
         for process in dead:
-            process.start()
+            process.forget()
         return [p.component.name for p in dead]
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -157,67 +203,13 @@ def reap_orphans(own: set[int]) -> None:
             continue
         try:
             fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
+        except OSError:
             continue
         if fields[0] == "Z" and int(fields[1]) == me:
             try:
                 os.waitpid(int(entry.name), os.WNOHANG)
             except ChildProcessError:
                 continue
-
-
-def run(*argv: str) -> None:
-    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
-
-
-def own_root(scratch: Path, keep: list[Path]) -> None:
-    """Give this mount namespace a root of its own: the machine's files below, a tmpfs above that takes all writes.
-
-    So paths that parts insist on (/certs, /var/lib/kubelet, /mnt/k8s-disks) exist for them and for nobody else.
-    `keep` are folders that stay the machine's own (checkout, state), without what is mounted below them.
-    """
-    run("mount", "--make-rprivate", "/")
-    scratch.mkdir(parents=True, exist_ok=True)
-    run("mount", "-t", "tmpfs", "-o", "mode=0755", "srvmod-root", str(scratch))
-    for name in ("upper", "work", "root"):
-        (scratch / name).mkdir()
-    root = scratch / "root"
-    run(
-        "mount",
-        "-t",
-        "overlay",
-        "srvmod-root",
-        "-o",
-        f"lowerdir=/,upperdir={scratch}/upper,workdir={scratch}/work",
-        str(root),
-    )
-    for path, how in [(Path("/proc"), "--rbind"), (Path("/dev"), "--rbind"), *((path, "--bind") for path in keep)]:
-        target = root / path.relative_to("/")
-        target.mkdir(parents=True, exist_ok=True)
-        run("mount", how, str(path), str(target))
-    # a sysfs of its own, so that it shows this network namespace; the machine's cgroups below it
-    run("mount", "-t", "sysfs", "sysfs", str(root / "sys"))
-    run("mount", "--rbind", "/sys/fs/cgroup", str(root / "sys/fs/cgroup"))
-    old = root / ".machine"
-    old.mkdir()
-    os.chdir(root)
-    run("pivot_root", ".", ".machine")
-    os.chroot(".")
-    os.chdir("/")
-    run("umount", "-l", "/.machine")
-
-
-def own_network() -> None:
-    """Loopback, and the bridge that holds node, pod and service addresses of this stack alone."""
-    run("ip", "link", "set", "lo", "up")
-    run("ip", "link", "add", facts.BRIDGE, "type", "bridge")
-    addresses = [f"{facts.BRIDGE_ADDRESS}/{facts.BRIDGE_PREFIX_LENGTH}", f"{facts.API_SERVICE_ADDRESS}/32"]
-    addresses += [f"10.88.0.{11 + slot}/32" for slot in range(facts.REAL_NODE_SLOTS)]
-    for address in addresses:
-        run("ip", "addr", "add", address, "dev", facts.BRIDGE)
-    run("ip", "link", "set", facts.BRIDGE, "up")
-    run("ip", "route", "add", "default", "via", facts.BRIDGE_ADDRESS)
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
 
 async def serve(state: State, tools: Mapping[str, Path], listeners: Mapping[str, int]) -> None:
@@ -240,11 +232,15 @@ def main() -> None:
     parser.add_argument("--listeners", required=True, help="JSON object: name to inherited socket")
     args = parser.parse_args()
     state = State(args.state)
-    own_root(state.run / "root", [REPO, state.root])
-    own_network()
     tools = {name: Path(path) for name, path in json.loads(args.tools).items()}
-    asyncio.run(serve(state, tools, json.loads(args.listeners)))
-    sys.exit(0)
+    try:
+        own_root(state.run / "root", [REPO, state.root])
+        own_network()
+        asyncio.run(serve(state, tools, json.loads(args.listeners)))
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"`{' '.join(error.cmd)}`: {error.stderr.strip() or f'exit {error.returncode}'}")
+    except OSError as error:
+        sys.exit(f"{error.filename or 'the stack'}: {error.strerror or error}")
 
 
 if __name__ == "__main__":

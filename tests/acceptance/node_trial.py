@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 from srvmod.local.components import Plan
+from srvmod.local.enclosure import own_network, own_root
 from srvmod.local.paths import REPO, State
-from srvmod.local.supervisor import Supervisor, own_network, own_root
+from srvmod.local.supervisor import Supervisor
 from srvmod.tools import ensure
 
 TOOLS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "coredns", "kwok")
