@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from srvmod.local import facts
-from srvmod.local.errors import LocalError
-from srvmod.local.paths import default_state
+from srvmod.local.errors import LocalError, explain, not_root
+from srvmod.local.interrupts import Interrupted, interruptible, undisturbed
+from srvmod.local.paths import State, default_state
 
 app = typer.Typer(help="The whole platform on one machine, with real parts.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; progress goes to stderr.")]
@@ -31,13 +35,13 @@ class Steps:
         if (step, what) != self.last:
             self.last = (step, what)
             self.console.print(
-                f"[dim]{time.monotonic() - self.began:6.1f} s[/]  [bold]{step:<18}[/] {what}", soft_wrap=True
+                f"[dim]{time.monotonic() - self.began:6.1f} s[/]  [bold]{step:<18}[/] {escape(what)}", soft_wrap=True
             )
 
 
 def _fail(error: LocalError) -> typer.Exit:
     Console(stderr=True, highlight=False).print(
-        f"[red]error:[/] {error.what}\n[bold]fix:[/] {error.fix}", soft_wrap=True, markup=True
+        f"[red]error:[/] {escape(error.what)}\n[bold]fix:[/] {escape(error.fix)}", soft_wrap=True
     )
     return typer.Exit(1)
 
@@ -49,37 +53,56 @@ def _need_root() -> None:
     if sys.stdin.isatty():
         Console(stderr=True).print(f"{why}: asking for sudo once")
         os.execvp("sudo", ["sudo", "--preserve-env", sys.executable, "-m", "srvmod.ops.cli", *sys.argv[1:]])
-    raise LocalError(f"not root (uid {os.geteuid()}): {why}", "run it as root, e.g. `sudo --preserve-env make local`")
+    raise not_root(why)
+
+
+@contextlib.contextmanager
+def _told(state: State, steps: Steps, left: Callable[[], str]) -> Iterator[None]:
+    """Every way to fail becomes one message and an exit code; `left` says what an interruption leaves."""
+    try:
+        with interruptible():
+            yield
+    except Interrupted as error:
+        with undisturbed():
+            step = f" in step {steps.last[0]!r}" if steps.last[0] else ""
+            Console(stderr=True, highlight=False).print(
+                escape(f"interrupted ({error}){step}: {left()}"), soft_wrap=True
+            )
+        raise typer.Exit(error.exit_code) from None
+    except Exception as error:
+        raise _fail(explain(error, state.root)) from error
+
+
+def _left(state: State) -> str:
+    """What an interrupted `up` leaves, in one line."""
+    from srvmod.local.namespace import holders
+
+    if not holders(state):
+        return "nothing runs; `srvmod local up` begins again"
+    return "what was started goes on running; `srvmod local up` goes on from here, `srvmod local down` ends it"
 
 
 @app.command()
 def up(json_output: Json = False) -> None:
     """Build what is missing, start everything, run the program, stream a first completion."""
-    from srvmod.local.first_completion import stream
-    from srvmod.local.stack import LocalStack
+    steps, state = Steps(), default_state()
+    with _told(state, steps, lambda: _left(state)):
+        from srvmod.local.first_completion import stream
+        from srvmod.local.stack import LocalStack
 
-    steps = Steps()
-    try:
         _need_root()
-        stack = LocalStack(default_state(), steps)
+        stack = LocalStack(state, steps)
         stack.up()
-        found = facts.load(stack.state.facts_file)
+        found = facts.load(state.facts_file)
         assert found
         steps("completion", "streaming the first one")
-        completion = stream(found, stack.state)
+        completion = stream(found, state)
         result: dict[str, Any] = {
             **stack.status(),
             "completion": completion,
             "elapsedSeconds": round(time.monotonic() - steps.began, 1),
         }
         result["outputs"] = stack.outputs()
-    except LocalError as error:
-        raise _fail(error) from error
-    except KeyboardInterrupt:
-        Console(stderr=True).print(
-            "interrupted: what runs stays; `srvmod local up` goes on, `srvmod local down` ends it"
-        )
-        raise typer.Exit(130) from None
     if json_output:
         print(json.dumps(result, indent=1))
     else:
@@ -89,9 +112,11 @@ def up(json_output: Json = False) -> None:
 @app.command()
 def status(json_output: Json = False) -> None:
     """What runs now, asked from the parts themselves. Exit 0: all healthy, 1: something isn't, 3: no stack."""
-    from srvmod.local.stack import LocalStack
+    steps, state = Steps(), default_state()
+    with _told(state, steps, lambda: "nothing was changed"):
+        from srvmod.local.stack import LocalStack
 
-    result = LocalStack(default_state(), lambda *_: None).status()
+        result = LocalStack(state, steps).status()
     if json_output:
         print(json.dumps(result, indent=1))
     elif result["running"]:
@@ -105,14 +130,12 @@ def status(json_output: Json = False) -> None:
 @app.command()
 def down(json_output: Json = False) -> None:
     """End everything and remove what the stack made; caches and the last logs stay in the state folder."""
-    from srvmod.local.stack import LocalStack
+    steps, state = Steps(), default_state()
+    with _told(state, steps, lambda: "not everything was removed; run `srvmod local down` again"):
+        from srvmod.local.stack import LocalStack
 
-    steps = Steps()
-    try:
         _need_root()
-        was = LocalStack(default_state(), steps).down()
-    except LocalError as error:
-        raise _fail(error) from error
+        was = LocalStack(state, steps).down()
     if json_output:
         print(json.dumps({"ended": was}))
     else:
@@ -126,9 +149,10 @@ def env() -> None:
     from srvmod.tools import BIN
 
     state = default_state()
-    found = facts.load(state.facts_file)
-    if found is None:
-        raise _fail(LocalError("no local stack", "run `srvmod local up` first"))
+    with _told(state, Steps(), lambda: "nothing was changed"):
+        found = facts.load(state.facts_file)
+        if found is None:
+            raise LocalError("no local stack", "run `srvmod local up` first")
     for name, value in environment(state, found, BIN).items():
         print(f"export {name}={shlex.quote(value)}")
 
@@ -168,11 +192,14 @@ def _show(result: dict[str, Any]) -> None:
     parts = Table("component", "pid", "healthy", "problem", title="components")
     for component in result["components"]:
         parts.add_row(
-            component["name"], str(component["pid"] or "-"), _mark(component["healthy"]), component["problem"]
+            component["name"],
+            str(component["pid"] or "-"),
+            _mark(component["healthy"]),
+            escape(component["problem"]),
         )
     console.print(parts)
     if result.get("problem"):
-        console.print(f"[red]problem:[/] {result['problem']}")
+        console.print(f"[red]problem:[/] {escape(result['problem'])}")
     if outputs := result.get("outputs"):
         shown = Table("output", "value", title="stack outputs")
         for name, value in sorted(outputs.items()):

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from srvmod.local.errors import LocalError
+
 BRIDGE = "srvmod0"
 BRIDGE_ADDRESS = "10.88.0.1"
 BRIDGE_PREFIX_LENGTH = 16
@@ -63,10 +65,13 @@ class Facts:
 
 
 def load(file: Path) -> Facts | None:
+    """The record of the stack, or None where there is none. Raises LocalError for one that can't be understood."""
     try:
         return Facts(**json.loads(file.read_text()))
     except FileNotFoundError:
         return None
+    except (ValueError, TypeError) as error:
+        raise LocalError(f"{file} is no record of a stack: {error}", "`srvmod local down` clears it") from error
 
 
 def process_start(pid: int) -> str:
@@ -80,7 +85,7 @@ def process_start(pid: int) -> str:
 
 
 def inner_pids(supervisor_pid: int) -> dict[int, int]:
-    """Pids inside the stack's pid namespace → pids that the host sees."""
+    """Pids inside the stack's pid namespace → pids that the host sees, of processes that haven't ended."""
     found: dict[int, int] = {}
     try:
         children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text().split()
@@ -96,7 +101,7 @@ def inner_pids(supervisor_pid: int) -> dict[int, int]:
             status = (entry / "status").read_text()
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-        for line in status.splitlines():
-            if line.startswith("NSpid:"):
-                found[int(line.split()[-1])] = int(entry.name)
+        fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        if not fields["State"].strip().startswith("Z"):
+            found[int(fields["NSpid"].split()[-1])] = int(entry.name)
     return found

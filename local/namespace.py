@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -11,36 +12,70 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from srvmod.local import facts
 from srvmod.local.errors import LocalError
+from srvmod.local.interrupts import undisturbed
 from srvmod.local.paths import State
 
 LISTENERS = ("api", "aws", "endpoint")
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 END_TIMEOUT_SECONDS = 15.0
+SUPERVISOR = "srvmod.local.supervisor"
 
 
-def open_listeners() -> dict[str, socket.socket]:
-    """One listening socket per way in, on free ports of the host's loopback. They keep the host's network when
-    the namespace's relay inherits them."""
-    opened = {}
+def open_listeners(ports_file: Path) -> tuple[dict[str, socket.socket], dict[str, int]]:
+    """One listening socket per way in, on the host's loopback: at the ports of the last start where they are free.
+
+    They keep the host's network when the namespace's relay inherits them. Returns them and, per way in whose port
+    somebody else has now, that port.
+    """
+    try:
+        before: dict[str, int] = json.loads(ports_file.read_text())
+    except (FileNotFoundError, ValueError):
+        before = {}
+    opened: dict[str, socket.socket] = {}
+    taken: dict[str, int] = {}
     for name in LISTENERS:
-        listener = socket.socket()
+        port = before.get(name, 0)
+        try:
+            opened[name] = _listen(port)
+        except OSError as error:
+            if not port or error.errno != errno.EADDRINUSE:
+                raise
+            taken[name], opened[name] = port, _listen(0)
+    part = ports_file.with_suffix(".part")
+    part.write_text(json.dumps({name: listener.getsockname()[1] for name, listener in opened.items()}))
+    part.replace(ports_file)
+    return opened, taken
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket()
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", 0))
+        listener.bind(("127.0.0.1", port))
         listener.listen(1024)
-        opened[name] = listener
-    return opened
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
-def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: str) -> facts.Facts:
-    """Start the supervisor in new namespaces and record how to reach it."""
-    listeners = open_listeners()
+def start(
+    state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: str, say: Callable[[str], None]
+) -> facts.Facts:
+    """Start the supervisor in new namespaces and record how to reach it; `say` is told of changed ports.
+
+    Raises LocalError when the supervisor ends at once or doesn't answer.
+    """
+    listeners, taken = open_listeners(state.ports_file)
     ports = {name: listener.getsockname()[1] for name, listener in listeners.items()}
+    for name, port in taken.items():
+        say(f"port {port} of the last start ({name}) is taken by another program; it is {ports[name]} now")
     argv = [
         "unshare",
         "--net",
@@ -51,7 +86,7 @@ def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: s
         "--mount-proc",
         sys.executable,
         "-m",
-        "srvmod.local.supervisor",
+        SUPERVISOR,
         "--state",
         str(state.root),
         "--tools",
@@ -78,7 +113,7 @@ def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: s
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
     }
     log = state.logs / "supervisor.log"
-    with log.open("ab") as out:
+    with log.open("ab") as out, undisturbed():
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -88,29 +123,43 @@ def start(state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: s
             start_new_session=True,
             pass_fds=[listener.fileno() for listener in listeners.values()],
         )
+        found = facts.Facts(
+            stack_id,
+            ports["api"],
+            ports["aws"],
+            ports["endpoint"],
+            process.pid,
+            facts.process_start(process.pid),
+            engine_kind,
+        )
+        try:
+            found.save(state.facts_file)
+        except OSError:
+            process.kill()  # nobody could find it again
+            raise
     for listener in listeners.values():
         listener.close()
-    found = facts.Facts(
-        stack_id,
-        ports["api"],
-        ports["aws"],
-        ports["endpoint"],
-        process.pid,
-        facts.process_start(process.pid),
-        engine_kind,
-    )
-    found.save(state.facts_file)
-    deadline = time.monotonic() + 30
+    await_answer(state, found)
+    return found
+
+
+def await_answer(state: State, found: facts.Facts, timeout_seconds: float = 30.0) -> None:
+    """Until the supervisor answers. Raises LocalError when it has ended or stays silent."""
+    log, deadline = state.logs / "supervisor.log", time.monotonic() + timeout_seconds
     while time.monotonic() < deadline:
-        if process.poll() is not None:
+        if not found.alive():
+            state.facts_file.unlink(missing_ok=True)
             raise LocalError(
-                f"the supervisor ended at once (exit {process.returncode}): {_tail(log)}",
-                f"read {log}; then run `srvmod local up` again",
+                f"the supervisor ended at once: {_tail(log)}", f"read {log}; then run `srvmod local up` again"
             )
         if state.socket.exists():
-            return found
+            ask(state, "status")
+            return
         time.sleep(0.05)
-    raise LocalError(f"the supervisor didn't answer within 30 s: {_tail(log)}", f"read {log}")
+    raise LocalError(
+        f"the supervisor (process {found.supervisor_pid}) didn't answer within {timeout_seconds:.0f} s: {_tail(log)}",
+        "`srvmod local down`, then `srvmod local up`",
+    )
 
 
 def _path(tools: Mapping[str, Path]) -> str:
@@ -128,34 +177,61 @@ def _tail(file: Path, lines: int = 4) -> str:
 
 
 def ask(state: State, op: str, timeout_seconds: float = 20.0, **arguments: Any) -> dict[str, Any]:
-    """One request to the supervisor. Raises OSError when nobody answers."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(timeout_seconds)
-        connection.connect(str(state.socket))
-        connection.sendall(json.dumps({"op": op, **arguments}).encode() + b"\n")
-        with connection.makefile("rb") as answer:
-            return json.loads(answer.readline())
+    """One request to the supervisor. Raises LocalError when nobody answers."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(timeout_seconds)
+            connection.connect(str(state.socket))
+            connection.sendall(json.dumps({"op": op, **arguments}).encode() + b"\n")
+            with connection.makefile("rb") as answer:
+                return json.loads(answer.readline())
+    except (OSError, ValueError) as error:
+        raise LocalError(
+            f"the stack's supervisor doesn't answer at {state.socket}: {error}",
+            "`srvmod local down`, then `srvmod local up`",
+        ) from error
 
 
-def end(state: State, found: facts.Facts) -> None:
-    """End every process of the stack: ask, wait, then kill the namespace's holder (the kernel ends the rest)."""
-    inside = facts.inner_pids(found.supervisor_pid) if found.alive() else {}
-    if found.alive():
-        with contextlib.suppress(OSError, ValueError):
-            ask(state, "stop")
-        deadline = time.monotonic() + END_TIMEOUT_SECONDS
-        while found.alive() and time.monotonic() < deadline:
-            time.sleep(0.1)
-    if found.alive():
-        os.kill(found.supervisor_pid, signal.SIGKILL)
-    starts = {pid: facts.process_start(pid) for pid in inside.values()}
+def holders(state: State) -> list[int]:
+    """Processes that hold namespaces of this state folder (`unshare` and the init in them), with or without record."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if SUPERVISOR in words and str(state.root) in words:
+                    found.append(int(entry.name))
+    return found
+
+
+def end(state: State) -> bool:
+    """End every process of the stack: ask, wait, then kill the namespaces' holder (the kernel ends the rest).
+
+    Returns whether there was any.
+    """
+    holding = holders(state)
+    inside = {pid: facts.process_start(pid) for holder in holding for pid in facts.inner_pids(holder).values()}
+    if holding:
+        with contextlib.suppress(LocalError):
+            ask(state, "stop", 5.0)
+            _await_end({pid: facts.process_start(pid) for pid in holding})
+    for pid in holders(state):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    left = _await_end(inside)
+    if left:
+        raise LocalError(
+            f"processes {left} of the stack didn't end within {END_TIMEOUT_SECONDS:.0f} s",
+            "look at them with `ps -fp PID`; run `srvmod local down` again",
+        )
+    return bool(holding)
+
+
+def _await_end(starts: Mapping[int, str]) -> list[int]:
+    """Wait until the processes (pid to start time) are gone; returns those that aren't after the time-out."""
     deadline = time.monotonic() + END_TIMEOUT_SECONDS
-    while time.monotonic() < deadline:
-        if not any(start and facts.process_start(pid) == start for pid, start in starts.items()):
-            return
+    while True:
+        left = [pid for pid, start in starts.items() if start and facts.process_start(pid) == start]
+        if not left or time.monotonic() > deadline:
+            return left
         time.sleep(0.1)
-    left = [pid for pid, start in starts.items() if start and facts.process_start(pid) == start]
-    raise LocalError(
-        f"processes {left} of the stack didn't end within {END_TIMEOUT_SECONDS:.0f} s",
-        "look at them with `ps -fp PID`; run `srvmod local down` again",
-    )

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TextIO
 
 from srvmod.local import facts
 from srvmod.local.errors import LocalError
 from srvmod.local.paths import REPO, State
 
 STACK = "local"
+CANCEL_SECONDS = 60.0
+"""The engine's last operations may be waits for pods; it ends them when it is asked to."""
 PASSPHRASE = "srvmod-local"
 """Protects nothing: the local stack's state never leaves its 0700 folder and its keys are random per stack."""
 
@@ -57,6 +62,8 @@ class Pulumi:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
+                # a group of its own: the terminal's Ctrl-C reaches it once, through us
+                process_group=0,
             )
             try:
                 assert process.stdout
@@ -67,11 +74,7 @@ class Pulumi:
                         on_line(line.rstrip())
                 code = process.wait()
             except BaseException:
-                # the terminal's Ctrl-C reaches pulumi too (same process group); it cancels and saves its state
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+                cancel(process, log)
                 raise
         if code:
             raise LocalError(
@@ -81,6 +84,9 @@ class Pulumi:
         return "\n".join(lines)
 
     def select(self) -> None:
+        """Select the stack, made if it isn't there; free of the locks of engines that were killed."""
+        for lock in stale_locks(Path(self.env["PULUMI_BACKEND_URL"].removeprefix("file://"))):
+            lock.unlink(missing_ok=True)
         self.run("stack", "select", STACK, "--create")
 
     def outputs(self) -> dict[str, object]:
@@ -91,6 +97,30 @@ class Pulumi:
         if result.returncode:
             raise LocalError(f"`pulumi stack output` failed: {result.stderr.strip()}", "run `srvmod local up`")
         return json.loads(result.stdout)
+
+
+def cancel(process: subprocess.Popen[str], log: TextIO) -> None:
+    """Ask the engine to end, which finishes what it has begun and saves its state; a second signal kills it."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    try:
+        said, _ = process.communicate(timeout=CANCEL_SECONDS)
+        log.write(said)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        # its plugins have groups of their own and end when they see that their engine is gone
+        process.kill()
+        process.wait()
+
+
+def stale_locks(backend: Path) -> list[Path]:
+    """Lock files of engines of this machine that don't run any more; they would refuse every later command."""
+    found = []
+    for file in (backend / ".pulumi" / "locks").rglob("*.json"):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            holder = json.loads(file.read_text())
+            if holder["hostname"] == os.uname().nodename and not facts.process_start(int(holder["pid"])):
+                found.append(file)
+    return found
 
 
 def diagnostics(lines: list[str]) -> str:

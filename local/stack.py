@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from srvmod.local import facts, namespace, seed
-from srvmod.local.errors import LocalError
+from srvmod.local.errors import LocalError, low_disk
 from srvmod.local.kube import write_kubeconfig
+from srvmod.local.locking import locked
 from srvmod.local.paths import State
 from srvmod.local.pki import Authority
 from srvmod.local.pulumi_cli import STACK, Pulumi, environment
 
 Progress = Callable[[str, str], None]
 """Called with (step, what happens now)."""
-
-
-@contextlib.contextmanager
-def locked(state: State) -> Iterator[None]:
-    """One `up` or `down` at a time per state folder."""
-    state.make()
-    with state.lock_file.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LocalError(f"another `srvmod local` command works on {state.root}", "wait for it to end") from error
-        yield
 
 
 class LocalStack:
@@ -45,16 +32,10 @@ class LocalStack:
 
     def up(self) -> None:
         """Bring everything up, or repair what is down; idempotent."""
-        from srvmod.local.nodes import check_host
         from srvmod.tools import ensure
 
-        problems = check_host(self.state.root)
-        if problems:
-            raise LocalError(
-                "this machine can't hold the stack:\n" + "\n".join(f"  - {p}" for p in problems),
-                "mend the lines above; nothing was started",
-            )
-        with locked(self.state):
+        self._check_machine()
+        with locked(self.state, "up"):
             self.progress("tools", "from PATH, or built once into .tools")
             tools = ensure(progress=lambda line: self.progress("tools", line))
             found = self._namespace(tools)
@@ -64,33 +45,55 @@ class LocalStack:
             seed.aws(found)
             self._program(found, tools)
             self._await_healthy(())
-            self._await_engines()
+            self._await_engines(found.supervisor_pid)
+
+    def _check_machine(self) -> None:
+        """Raises LocalError with everything that this machine and the state folder lack."""
+        from srvmod.local.nodes import check_host
+
+        problems = check_host(self.state.root)
+        if problems:
+            raise LocalError(
+                "this machine can't hold the stack:\n" + "\n".join(f"  - {p}" for p in problems),
+                "mend the lines above; nothing was started",
+            )
 
     def _namespace(self, tools: Mapping[str, Path]) -> facts.Facts:
         found = facts.load(self.state.facts_file)
         if found and found.alive():
+            namespace.await_answer(self.state, found)
             restarted = namespace.ask(self.state, "repair")["restarted"]
             self.progress(
                 "control plane", f"running; restarted {', '.join(restarted)}" if restarted else "already running"
             )
-            return found
-        if found:
-            self.progress("control plane", "the last stack ended without `down`: clearing what it left")
-            self._clear(found)
-            self.state.make()
+        else:
+            found = self._new_namespace(tools)
+        # again each time: an earlier `up` may have been ended before it
+        authority = Authority(self.state.pki)
+        cert, key = authority.issue("admin", "srvmod-local-admin", ("system:masters",))
+        write_kubeconfig(self.state.kubeconfig, f"https://127.0.0.1:{found.api_port}", authority.cert_file, cert, key)
+        return found
+
+    def _new_namespace(self, tools: Mapping[str, Path]) -> facts.Facts:
         from srvmod.local.nodes import prepare
 
+        if self.state.facts_file.exists() or namespace.holders(self.state):
+            self.progress("control plane", "the last stack ended without `down`: clearing what it left")
+            self._clear()
+            self.state.make()
         self.progress("images", "packing from local files")
         prepare(self.state.root, tools, progress=lambda line: self.progress("images", line))
         token = secrets.token_urlsafe(32)
         _private(self.state.token_file, token)
         _private(self.state.pki / "tokens.csv", f'{token},srvmod-admin,srvmod-admin,"system:masters"\n')
         self.progress("control plane", "starting in namespaces of its own")
-        started = namespace.start(self.state, tools, secrets.token_hex(3), os.environ.get("SRVMOD_ENGINE", "simulated"))
-        authority = Authority(self.state.pki)
-        cert, key = authority.issue("admin", "srvmod-local-admin", ("system:masters",))
-        write_kubeconfig(self.state.kubeconfig, f"https://127.0.0.1:{started.api_port}", authority.cert_file, cert, key)
-        return started
+        return namespace.start(
+            self.state,
+            tools,
+            secrets.token_hex(3),
+            os.environ.get("SRVMOD_ENGINE", "simulated"),
+            lambda line: self.progress("ports", line),
+        )
 
     def components(self, *, fresh: bool = False) -> list[dict[str, Any]]:
         return namespace.ask(self.state, "status", fresh=fresh)["components"]
@@ -98,21 +101,26 @@ class LocalStack:
     def _await_healthy(self, but: tuple[str, ...], timeout_seconds: float = 120) -> None:
         deadline, waiting = time.monotonic() + timeout_seconds, ""
         while True:
-            sick = [c for c in self.components() if not c["healthy"] and c["name"] not in but]
+            # what was heard last may be older than a process's death, so nothing counts as healthy before it is asked
+            sick = self._sick(but, fresh=False) or self._sick(but, fresh=True)
             if not sick:
                 return
-            dead = [c for c in sick if c["problem"].startswith(("exited", "killed"))]
-            if dead or time.monotonic() > deadline:
-                detail = "\n".join(f"  - {c['name']}: {c['problem']}" for c in dead or sick)
+            final = [c for c in sick if c["final"]]
+            if final or time.monotonic() > deadline:
+                detail = "\n".join(f"  - {c['name']}: {c['problem']}" for c in final or sick)
                 raise LocalError(
                     f"not healthy:\n{detail}",
-                    f"read the logs in {self.state.logs}; `srvmod local up` starts them again",
+                    f"mend what the lines name and run `srvmod local up` again (logs: {self.state.logs}); "
+                    "`srvmod local down` clears everything",
                 )
             names = ", ".join(c["name"] for c in sick)
             if names != waiting:
                 self.progress("control plane", f"waiting for {names}")
                 waiting = names
             time.sleep(0.2)
+
+    def _sick(self, but: tuple[str, ...], *, fresh: bool) -> list[dict[str, Any]]:
+        return [c for c in self.components(fresh=fresh) if not c["healthy"] and c["name"] not in but]
 
     def _apply_crds(self) -> None:
         from srvmod.local.crds import apply
@@ -132,17 +140,22 @@ class LocalStack:
             seeder.over.set()
         seeder.finish()
 
-    def _await_engines(self, timeout_seconds: float = 240) -> None:
-        """Until every engine that the Deployment asks for is ready, with what is awaited as progress."""
+    def _await_engines(self, holder: int, timeout_seconds: float = 240) -> None:
+        """Until every engine that the Deployment asks for is ready and every node's processes run.
+
+        `holder` is the process of the stack's namespaces. What is awaited is told as progress.
+        """
         from srvmod.local.cluster_view import ClusterView
 
         cluster, deadline = ClusterView(self.state.kubeconfig), time.monotonic() + timeout_seconds
         while True:
             wanted, seen = cluster.engines_wanted(), cluster.nodes()
             ready = sum(e["ready"] for n in seen for e in n["engines"])
-            if ready >= wanted:
+            # the API server notices a dead kubelet only after its lease has run out
+            down = [p["name"] for p in self._node_processes(facts.inner_pids(holder)) if not p["healthy"]]
+            if ready >= wanted and not down:
                 return
-            words = [f"{ready} of {wanted} engines ready"]
+            words = [f"{ready} of {wanted} engines ready", *(f"{name} is started again" for name in down)]
             for node in seen:
                 stage = (
                     "engines starting" if node["weightsReady"] else "filling weights" if node["ready"] else "booting"
@@ -154,7 +167,7 @@ class LocalStack:
             if time.monotonic() > deadline:
                 raise LocalError(
                     f"engines weren't ready within {timeout_seconds:.0f} s: {'; '.join(words)}",
-                    f"`srvmod local status`; logs: {self.state.logs}",
+                    f"`srvmod local status` shows what isn't ready; logs: {self.state.logs}; `srvmod local up` goes on",
                 )
             time.sleep(0.5)
 
@@ -183,6 +196,10 @@ class LocalStack:
         """What is true now, asked from the parts themselves. `running` is False when there is no stack."""
         found = facts.load(self.state.facts_file)
         if found is None:
+            if holding := namespace.holders(self.state):
+                return _not_running(
+                    f"the record of the stack is gone, but its processes {holding} run; `srvmod local down` ends them"
+                )
             return _not_running("no stack; `srvmod local up` starts one")
         if not found.alive():
             return _not_running(
@@ -190,10 +207,13 @@ class LocalStack:
                 "`srvmod local up` starts it again, `srvmod local down` clears it"
             )
         from srvmod.local.cluster_view import ClusterView
-        from srvmod.local.nodes import processes
 
         pids = facts.inner_pids(found.supervisor_pid)
-        components = [{"name": "supervisor", "pid": pids.get(1), "healthy": True, "problem": ""}]
+        try:
+            inside, silent = self.components(fresh=True), ""
+        except LocalError as error:
+            inside, silent = [], str(error)
+        components = [{"name": "supervisor", "pid": pids.get(1), "healthy": not silent, "problem": silent}]
         components += [
             {
                 "name": c["name"],
@@ -201,17 +221,13 @@ class LocalStack:
                 "healthy": c["healthy"],
                 "problem": c["problem"],
             }
-            for c in self.components(fresh=True)
+            for c in inside
         ]
         try:
-            seen, problem = ClusterView(self.state.kubeconfig).nodes(), ""
+            seen, problem = ClusterView(self.state.kubeconfig).nodes(), low_disk(self.state.root)
         except Exception as error:  # whatever the API server's trouble is, status must still tell the rest
             seen, problem = [], f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
-        components += [
-            _node_process(node, name, pids.get(pid) if pid else None)
-            for node, parts in processes(self.state.root).items()
-            for name, pid in parts.items()
-        ]
+        components += self._node_processes(pids)
         return {
             "running": True,
             "problem": problem,
@@ -224,27 +240,36 @@ class LocalStack:
             "components": components,
         }
 
+    def _node_processes(self, pids: Mapping[int, int]) -> list[dict[str, Any]]:
+        from srvmod.local.nodes import processes
+
+        return [
+            _node_process(node, name, pids.get(pid) if pid else None)
+            for node, parts in processes(self.state.root).items()
+            for name, pid in parts.items()
+        ]
+
     # -- down -------------------------------------------------------------------------------------------------
 
     def down(self) -> bool:
         """End the stack and remove everything but caches and the last logs. Returns whether there was one."""
-        with locked(self.state):
-            found = facts.load(self.state.facts_file)
-            self._clear(found)
-            return found is not None
+        with locked(self.state, "down"):
+            there = self.state.facts_file.exists()
+            return self._clear() or there
 
-    def _clear(self, found: facts.Facts | None) -> None:
+    def _clear(self) -> bool:
+        """Returns whether processes had to be ended."""
         from srvmod.local.nodes import cleanup
 
-        if found:
-            self.progress("processes", "ending")
-            namespace.end(self.state, found)
+        self.progress("processes", "ending")
+        ended = namespace.end(self.state)
         self.progress("cgroups and mounts", "removing")
         cleanup(self.state.root)
         if self.state.logs.exists():
             shutil.rmtree(self.state.last_logs, ignore_errors=True)
             self.state.logs.rename(self.state.last_logs)
         shutil.rmtree(self.state.live, ignore_errors=True)
+        return ended
 
 
 def _not_running(problem: str) -> dict[str, Any]:
