@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -11,10 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srvmod.local.nodes import cgroups
+from srvmod.local.paths import State
 from srvmod.tools import find
 
 NEEDED_BYTES = 6 * 1000**3
 """Images packed (0.3 GB), imported and unpacked on two nodes (2 GB), logs and weights, with room to spare."""
+LEAST_BYTES = 1 * 1000**3
+"""Free space for logs, etcd and weights that is needed even when all images are there."""
+SOCKET_PATH_BYTES = 107
+"""Longest path of a unix socket: sun_path of unix(7) has 108 bytes, the last of which is zero."""
 PROGRAMS = {
     "ip": ("the stack's bridge and addresses", "iproute2"),
     "unshare": ("the stack's own namespaces", "util-linux"),
@@ -42,7 +48,7 @@ def check(state_root: Path) -> list[Problem]:
     """All problems at once. What needs root is only asked when we are root."""
     if not sys.platform.startswith("linux"):
         return [Problem(f"the system is {sys.platform}", "containers and namespaces", "run it on Linux, or in a VM")]
-    found = [*_programs(), *_kernel(), *_cgroups(), *_disk(state_root)]
+    found = [*_programs(), *_kernel(), *_cgroups(), *_state_folder(state_root)]
     if os.geteuid() != 0:
         found.insert(
             0, Problem("not root", "mounts, network and cgroups of the nodes", "run the same command with sudo -E")
@@ -101,15 +107,55 @@ def _cgroups() -> list[Problem]:
     return [Problem(f"cgroup controllers missing: {names} (version {cgroups.version()})", "the pods' limits", fix)]
 
 
+def _state_folder(state_root: Path) -> list[Problem]:
+    socket = State(state_root).socket
+    length = len(os.fsencode(socket))
+    found = []
+    if length > SOCKET_PATH_BYTES:
+        longest = SOCKET_PATH_BYTES - (length - len(os.fsencode(state_root)))
+        what = (
+            f"the state folder's path {state_root} has {len(os.fsencode(state_root))} bytes, at most {longest} will do"
+        )
+        why = f"the unix socket {socket.relative_to(state_root)} in it"
+        found.append(Problem(what, why, "choose a shorter one: SRVMOD_STATE=/path"))
+    if state_root.exists() and not state_root.is_dir():
+        return [*found, Problem(f"{state_root} is a file", "the state folder", "choose another: SRVMOD_STATE=/path")]
+    return found + _disk(state_root)
+
+
 def _disk(state_root: Path) -> list[Problem]:
     place = _existing(state_root)
-    if not os.access(place, os.W_OK):
-        return [Problem(f"{place} can't be written to", "the state folder", "choose another: SRVMOD_STATE=/path")]
+    if not os.access(place, os.W_OK | os.X_OK):
+        return [
+            Problem(
+                f"{place} can't be written to by uid {os.geteuid()}",
+                "the state folder",
+                "choose another: SRVMOD_STATE=/path",
+            )
+        ]
     free = shutil.disk_usage(place).free
-    if free >= NEEDED_BYTES:
+    # what an earlier start has packed and unpacked needn't be written again
+    needed = max(LEAST_BYTES, NEEDED_BYTES - _used(State(state_root).cache))
+    if free >= needed:
         return []
-    what = f"{place} has {free / 1000**3:.1f} GB free, {NEEDED_BYTES / 1000**3:.0f} GB are needed"
-    return [Problem(what, "images, logs and weights", "free some, or choose another place: SRVMOD_STATE=/path")]
+    what = f"{place} has {free:,} bytes free, {needed:,} bytes are needed"
+    return [
+        Problem(
+            what,
+            "images, logs and weights",
+            f"free {needed - free:,} bytes there, or choose another place: SRVMOD_STATE=/path",
+        )
+    ]
+
+
+def _used(folder: Path) -> int:
+    """Bytes that the folder takes on its disk."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(path, name).lstat().st_blocks * 512
+    return total
 
 
 def _existing(folder: Path) -> Path:
@@ -137,8 +183,13 @@ def _trials(state_root: Path) -> list[Problem]:
                 "mount -t overlay probe -o lowerdir=probe/lower,upperdir=probe/upper,workdir=probe/work probe/merged",
                 place,
             ),
-            f"an overlay on the state folder's file system ({place})",
-            "put the state folder on ext4 or xfs: SRVMOD_STATE=/path",
+            f"an overlay on the state folder's file system ({place}, {_type_of(place)})",
+            "put the state folder on ext4 or xfs, not on another overlay: SRVMOD_STATE=/path",
+        ),
+        (
+            lambda: _unshare("printf '#!/bin/sh\\n' > probe && chmod +x probe && ./probe", place),
+            f"running programs from the state folder ({place}), where containers have theirs",
+            "mount it without noexec, or choose another place: SRVMOD_STATE=/path",
         ),
         (
             _make_cgroup,
@@ -154,14 +205,27 @@ def _trials(state_root: Path) -> list[Problem]:
     return found
 
 
+def _type_of(place: Path) -> str:
+    """The type of the file system that holds `place`, as the kernel's mount table has it."""
+    best, kind = "", "unknown"
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields = line.split()
+        point = fields[4]
+        if place.is_relative_to(point) and len(point) >= len(best):
+            best, kind = point, fields[fields.index("-") + 1]
+    return kind
+
+
 def _unshare(script: str, place: Path) -> str:
     """Runs the script in namespaces that end with it, in an empty folder of `place`; returns what went wrong."""
     scratch = place / f".probe-{os.getpid()}"
-    scratch.mkdir()
     try:
+        scratch.mkdir()
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         answer = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
         return "" if answer.returncode == 0 else (answer.stderr.strip() or f"exit status {answer.returncode}")
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
