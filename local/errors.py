@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
+import sys
 import traceback
 from pathlib import Path
 
@@ -36,7 +38,7 @@ def explain(error: Exception, root: Path) -> LocalError:
     """Any error as one for a person. `root` is the state folder; a full disk is named whatever it broke."""
     found = _explain(error, root)
     disk = _careful_low_disk(root)
-    if disk and disk not in found.what:
+    if disk and "bytes free" not in found.what:
         return LocalError(f"{found.what}\n{disk}", f"free some space there; then {found.fix}")
     return found
 
@@ -94,7 +96,9 @@ def _of_system(error: OSError, root: Path) -> LocalError | None:
 
 
 def not_root(why: str) -> LocalError:
-    return LocalError(f"not root (uid {os.geteuid()}): {why}", "run it as root, e.g. `sudo --preserve-env make local`")
+    """The command that was typed needs root: why, and the same command with it."""
+    command = shlex.join([str(Path(sys.executable).parent / "srvmod"), *sys.argv[1:]])
+    return LocalError(f"not root (uid {os.geteuid()}): {why}", f"run it as root: `sudo --preserve-env {command}`")
 
 
 def _kept(error: Exception, root: Path) -> str:

@@ -68,7 +68,7 @@ def load(file: Path) -> Facts | None:
     """The record of the stack, or None where there is none. Raises LocalError for one that can't be understood."""
     try:
         return Facts(**json.loads(file.read_text()))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError) as error:
         raise LocalError(f"{file} is no record of a stack: {error}", "`srvmod local down` clears it") from error

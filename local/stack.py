@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from srvmod.local import facts, namespace, seed
+from srvmod.local import facts, namespace
 from srvmod.local.errors import LocalError, low_disk
 from srvmod.local.kube import write_kubeconfig
 from srvmod.local.locking import locked
@@ -32,6 +32,7 @@ class LocalStack:
 
     def up(self) -> None:
         """Bring everything up, or repair what is down; idempotent."""
+        from srvmod.local import seed
         from srvmod.tools import ensure
 
         self._check_machine()
@@ -51,6 +52,12 @@ class LocalStack:
         """Raises LocalError with everything that this machine and the state folder lack."""
         from srvmod.local.nodes import check_host
 
+        found = facts.load(self.state.facts_file)
+        if found and found.alive():
+            # it holds the stack already, and a mended one needs little more than it has
+            if disk := low_disk(self.state.root):
+                raise LocalError(disk, "free some there and run `srvmod local up` again; what runs was left as it is")
+            return
         problems = check_host(self.state.root)
         if problems:
             raise LocalError(
@@ -129,6 +136,8 @@ class LocalStack:
         apply(self.state)
 
     def _program(self, found: facts.Facts, tools: Mapping[str, Path]) -> None:
+        from srvmod.local import seed
+
         self.progress("pulumi up", "the program of every environment, stack local")
         pulumi = self.pulumi(found, tools)
         pulumi.select()

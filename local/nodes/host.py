@@ -175,7 +175,7 @@ def _trials(state_root: Path) -> list[Problem]:
         (
             lambda: _unshare("ip link add probe0 type bridge && ip link add probe1 type veth peer name probe2", place),
             "bridge and veth interfaces, the pods' network",
-            "modprobe bridge veth",
+            "modprobe bridge veth; in a container, run it privileged",
         ),
         (
             lambda: _unshare(
@@ -202,6 +202,8 @@ def _trials(state_root: Path) -> list[Problem]:
         said = trial()
         if said:
             found.append(Problem(f"{what} can't be had: {said}", "the nodes", fix))
+            if trial is trials[0][0]:
+                break  # the others need namespaces themselves
     return found
 
 
@@ -223,7 +225,8 @@ def _unshare(script: str, place: Path) -> str:
         scratch.mkdir()
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script]
         answer = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
-        return "" if answer.returncode == 0 else (answer.stderr.strip() or f"exit status {answer.returncode}")
+        said = answer.stderr.strip().splitlines() or [f"exit status {answer.returncode}"]
+        return "" if answer.returncode == 0 else said[0]
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     finally:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.acceptance.machine import machine
 
 REPO = Path(__file__).parents[2]
 SRVMOD = [sys.executable, "-m", "srvmod.ops.cli"]
@@ -25,6 +27,8 @@ class Stack:
 
     state: Path
     first_up: dict[str, Any]
+    machine_before: dict[str, set[str]]
+    """What was on the machine before the first `up`."""
 
     @property
     def base_env(self) -> dict[str, str]:
@@ -118,16 +122,22 @@ def eventually(what: str, seconds: float, probe: Callable[[], Any]) -> Any:
     raise AssertionError(f"{what}: not within {seconds} s; last answer: {last!r}")
 
 
+def without_stack() -> Stack:
+    """The commands on the tests' state folder, with what runs there ended."""
+    state = Path(os.environ.get("SRVMOD_TEST_STATE", REPO / ".srvmod" / "test"))
+    Stack(state, {}, {}).srvmod("local", "down")
+    return Stack(state, {}, machine())
+
+
 @pytest.fixture(scope="session")
 def stack() -> Iterator[Stack]:
     """The local stack, up for the whole run; ended afterwards. SRVMOD_TEST_STATE keeps its caches elsewhere."""
     if os.geteuid() != 0:
         pytest.exit("acceptance tests need root: namespaces, mounts and cgroups of the stack's own", returncode=2)
-    state = Path(os.environ.get("SRVMOD_TEST_STATE", REPO / ".srvmod" / "test"))
-    starter = Stack(state, {})
+    starter = without_stack()
     result = starter.srvmod("local", "up", "--json", timeout_seconds=3600, check=False)
     try:
         assert result.returncode == 0, f"local up failed:\n{result.stderr[-6000:]}"
-        yield Stack(state, json.loads(result.stdout))
+        yield replace(starter, first_up=json.loads(result.stdout))
     finally:
         starter.srvmod("local", "down", check=False)

@@ -2,65 +2,69 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
-import subprocess
-from pathlib import Path
+import time
+from typing import Any
 
+import pytest
+
+from srvmod.local.facts import process_start
 from tests.acceptance.conftest import Stack, eventually
+from tests.acceptance.machine import left_behind, processes_of
 
-SINGLE_FAULTS = ("kube-scheduler", "kube-controller-manager", "karpenter", "envoy-gateway", "coredns", "kwok",
+pytestmark = pytest.mark.acceptance
+
+CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "karpenter", "envoy-gateway", "coredns", "kwok",
                  "load-balancer", "node-launcher", "simulated-aws", "kube-apiserver", "etcd")  # fmt: skip
-SHORT = ("karpenter", "kube-apiserver", "node-launcher")
+NODE = ("kubelet", "containerd", "gpu-plugin")
+SHORT = ("karpenter", "simulated-aws", "kubelet")
+FULL = bool(os.environ.get("SRVMOD_FULL"))
 
 
-def component(stack: Stack, name: str) -> dict[str, object]:
-    return next(c for c in stack.status()["components"] if c["name"] == name)
+def component(stack: Stack, name: str) -> dict[str, Any]:
+    """By its name, or that of its kind on the first real node."""
+    found = [c for c in stack.status()["components"] if c["name"] == name or c["name"].startswith(f"{name}@")]
+    assert found, f"no component {name}"
+    return found[0]
 
 
-def test_each_killed_component_is_named_and_up_mends_it(stack: Stack) -> None:
-    for name in SINGLE_FAULTS if os.environ.get("SRVMOD_FULL") else SHORT:
-        os.kill(int(str(component(stack, name)["pid"])), signal.SIGKILL)
-        found = component(stack, name)
-        assert found["healthy"] is False, found
-        assert "SIGKILL" in str(found["problem"]), found
-        assert stack.srvmod("local", "status", check=False).returncode == 1
-        stack.srvmod("local", "up")
-        assert all(c["healthy"] for c in stack.status()["components"]), name
+def kill(pid: int) -> None:
+    started = process_start(pid)
+    os.kill(pid, signal.SIGKILL)
+    eventually(f"process {pid} ends", 5, lambda: process_start(pid) != started)
 
 
-def machine() -> dict[str, set[str]]:
-    """What a stack could leave behind on the machine."""
-    mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
-    groups = {str(p) for p in Path("/sys/fs/cgroup").rglob("*srvmod*")}
-    links = set(os.listdir("/sys/class/net"))
-    files = {
-        path
-        for path in ("/certs", "/mnt/k8s-disks", "/var/lib/kubelet", "/var/lib/cni", "/etc/cni")
-        if Path(path).exists()
-    }
-    return {"mounts": mounts, "cgroups": groups, "interfaces": links, "files": files}
-
-
-def stack_processes(state: Path) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
-    return [
-        line for line in listed.splitlines() if str(state) in line and "pytest" not in line and "ps -eo" not in line
-    ]
+@pytest.mark.parametrize("name", (*CONTROL_PLANE, *NODE) if FULL else SHORT)
+def test_a_killed_component_is_named_and_up_mends_it(stack: Stack, name: str) -> None:
+    pid = int(component(stack, name)["pid"])
+    kill(pid)
+    found = component(stack, name)
+    assert found["healthy"] is False, found
+    assert found["pid"] is None
+    assert ("not running" if name in NODE else "killed by SIGKILL") in str(found["problem"]), found
+    told = stack.srvmod("local", "status", check=False)
+    assert told.returncode == 1
+    began = time.monotonic()
+    result = stack.srvmod("local", "up", "--json")
+    print(f"{name}: mended in {time.monotonic() - began:.1f} s")
+    mended = json.loads(result.stdout)
+    assert mended["completion"]["tokens"] == 24
+    assert all(c["healthy"] for c in mended["components"]), mended["components"]
+    after = component(stack, name)
+    assert after["healthy"], after
+    assert after["pid"] != pid
 
 
 def test_a_dead_supervisor_is_told_and_down_leaves_nothing(stack: Stack) -> None:
-    os.kill(int(str(component(stack, "supervisor")["pid"])), signal.SIGKILL)
+    kill(int(component(stack, "supervisor")["pid"]))
     eventually("the namespace ends", 20, lambda: not stack.status()["running"])
     result = stack.srvmod("local", "status", check=False)
     assert result.returncode == 3
     assert "srvmod local up" in result.stdout
     stack.srvmod("local", "down")
-    assert not stack_processes(stack.state)
-    left = machine()
-    assert not {m for m in left["mounts"] if ".srvmod" in m or str(stack.state) in m}
-    assert not left["cgroups"]
-    assert not {link for link in left["interfaces"] if link.startswith(("srvmod", "veth"))}
-    assert not left["files"]
+    assert not processes_of(stack.state)
+    assert not left_behind(stack.machine_before)
     assert not (stack.state / "local").exists()
     assert stack.srvmod("local", "status", check=False).returncode == 3

@@ -56,7 +56,8 @@ def test_a_file_that_only_root_may_read(tmp_path: Path, monkeypatch: pytest.Monk
     found = explain(system_error(errno.EACCES, "/s/facts.json"), tmp_path)
     assert "not root (uid 1000)" in found.what
     assert "/s/facts.json" in found.what
-    assert "sudo" in found.fix
+    assert "sudo --preserve-env" in found.fix
+    assert "/srvmod" in found.fix
 
 
 def test_a_read_only_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,59 @@
+"""What a local stack could leave behind on the machine: taken before `up` and compared after `down`."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from srvmod.local.nodes.hardware import KERNEL_SETTINGS
+
+FOLDERS = ("/", "/etc", "/mnt", "/opt", "/run", "/var/lib", "/var/log", "/etc/cni", "/var/lib/kubelet", "/certs")
+"""Where Kubernetes, containerd, CNI and Envoy Gateway put files by themselves."""
+OURS = re.compile(r"srvmod|kubepods|[0-9a-f]{64}")
+"""Cgroups of stacks, pods and containers; other programs make and remove theirs at any time."""
+SETTINGS = (*KERNEL_SETTINGS, "net/ipv4/ip_forward")
+
+
+def machine() -> dict[str, set[str]]:
+    """Kind of thing -> what of it is there now."""
+    mounts = {
+        " ".join([fields[4], *fields[fields.index("-") + 1 :][:2]])
+        for fields in (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    }
+    groups = {path for path, _, _ in os.walk("/sys/fs/cgroup") if OURS.search(path)}
+    home = Path.home()
+    folders = [Path(name) for name in FOLDERS] + [home / name for name in ("", ".kube", ".aws", ".pulumi")]
+    files = {str(item) for folder in folders if folder.is_dir() for item in folder.iterdir()}
+    settings = {
+        f"{name}={Path('/proc/sys', name).read_text().strip()}" for name in SETTINGS if Path("/proc/sys", name).exists()
+    }
+    links = {link.name for link in Path("/sys/class/net").iterdir()}
+    return {"mounts": mounts, "cgroups": groups, "interfaces": links, "files": files, "settings": settings}
+
+
+def left_behind(before: dict[str, set[str]]) -> dict[str, list[str]]:
+    """What is there now and wasn't before, by kind; empty when a stack left nothing."""
+    now = machine()
+    return {kind: sorted(now[kind] - before[kind]) for kind in now if now[kind] - before[kind]}
+
+
+def processes_of(state: Path) -> list[str]:
+    """Processes whose command line or environment names the state folder, ourselves and our parents excepted."""
+    mine, pid = set(), os.getpid()
+    while pid > 1:
+        mine.add(pid)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) in mine:
+            continue
+        try:
+            command, variables = (entry / "cmdline").read_bytes(), (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        words = command.split(b"\0")
+        folder = os.fsencode(state / "local")
+        if any(folder in word or word == os.fsencode(state) for word in words) or folder in variables:
+            found.append(f"{entry.name} {command.decode(errors='replace').replace(chr(0), ' ')}")
+    return found
