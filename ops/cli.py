@@ -12,6 +12,7 @@ ROOMS = {
     "render": ("srvmod.infra.commands", "write or check manifests/<environment>"),
     "bench": ("srvmod.infra.commands", "speed figures, as a table and JSON"),
     "preflight": ("srvmod.ops.preflight.commands", "ask an AWS account whether it has what an environment needs"),
+    "check": ("srvmod.policies.commands", "the specification's clauses on any manifests: files, folders, stdin"),
     "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
 }
 

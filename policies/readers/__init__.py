@@ -1,0 +1,1 @@
+"""Readers: files, standard input, command lines and plain values become facts."""

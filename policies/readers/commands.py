@@ -1,0 +1,164 @@
+"""What a container runs: its command and arguments, shells and scripts looked into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from srvmod.policies.facts import Fact, Place, Unknown
+from srvmod.policies.readers.environment import ConfigMaps, Environment, mounted_file
+from srvmod.policies.readers.programs import Program, find, of_image
+from srvmod.policies.readers.shell import Shell
+from srvmod.policies.readers.tree import Cursor, place_in_text
+from srvmod.policies.readers.words import Word
+
+SHELL = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
+COMMAND_FLAG = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
+WRAPPERS = {"exec", "env", "tini", "dumb-init", "nohup", "sudo", "numactl", "nice", "timeout", "stdbuf", "taskset"}
+MOST_SHELLS = 8
+
+PlaceOf = Callable[[int], Place]
+"""Place of a line of a script, counted from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An engine that a container runs, and the variables that its script sets for it."""
+
+    program: Program
+    assigned: dict[str, Fact[str]] = field(default_factory=dict[str, "Fact[str]"])
+
+
+@dataclass
+class Container:
+    """A container and what is needed to understand its command."""
+
+    cursor: Cursor
+    spec: Cursor
+    namespace: str
+    maps: ConfigMaps
+    environment: Environment
+    runs: list[Run] = field(default_factory=list[Run])
+    unknowns: list[Unknown] = field(default_factory=list[Unknown])
+    """Commands that can't be established and may start an engine."""
+
+    def read(self) -> None:
+        """Fill `runs` and `unknowns`."""
+        command, args = self._list("command"), self._list("args")
+        if command:
+            self._words([*command, *args], {}, 0)
+            return
+        image = self.cursor["image"].raw()
+        if args and SHELL.fullmatch(args[0].text):
+            self._words(args, {}, 0)
+            return
+        program = of_image(image, args)
+        if program is not None:
+            self.runs.append(Run(_placed(program, self.cursor.place)))
+        elif args:
+            self._words(args, {}, 0)
+
+    def open_file(self, path: str) -> Cursor | Unknown | None:
+        """A file that a ConfigMap of the input mounts."""
+        return mounted_file(path, self.cursor, self.spec, self.namespace, self.maps)
+
+    def _list(self, key: str) -> list[Word]:
+        cursor = self.cursor[key]
+        if unknown := cursor.opaque:
+            return [Word("", unknown.place, unknown.reason)]
+        items = list(cursor.items())
+        if not items and cursor.raw():
+            items = [cursor]  # A text where a list belongs: the API server refuses it, a reviewer still sees it.
+        words: list[Word] = []
+        for item in items:
+            fact = item.string()
+            if isinstance(fact, Unknown):
+                words.append(Word(item.raw(), fact.place, fact.reason))
+            elif fact is not None:
+                words.append(self.environment.expand(fact.value, fact.place))
+            else:
+                words.append(Word("", item.place))
+        return words
+
+    def _words(self, words: Sequence[Word], assigned: dict[str, Fact[str]], depth: int) -> None:
+        """One command, as the kernel or a shell would start it."""
+        if depth > MOST_SHELLS:
+            self.unknowns.append(Unknown("starts shells in shells without end", self.cursor.place))
+            return
+        start = next((i for i, word in enumerate(words) if SHELL.fullmatch(word.text)), None)
+        if start is not None and all(_wrapper(word.text) for word in words[:start]):
+            self._shell(words[start + 1 :], assigned, depth)
+            return
+        program = find(words)
+        if program is not None:
+            self.runs.append(Run(program, assigned))
+            return
+        if words and words[0].unknown:
+            self.unknowns.append(Unknown(words[0].unknown, words[0].place))
+            return
+        if words:
+            self._script_file(words[0].text, words[1:], words[0].place, assigned, depth)
+
+    def _shell(self, words: Sequence[Word], assigned: dict[str, Fact[str]], depth: int) -> None:
+        index = 0
+        while index < len(words) and words[index].text.startswith(("-", "+")):
+            text = words[index].text
+            index += 1
+            if COMMAND_FLAG.fullmatch(text) and index < len(words):
+                script = words[index]
+                if script.unknown:
+                    self.unknowns.append(Unknown(script.unknown, script.place))
+                # The word after the script is its name ($0), those behind it its parameters.
+                self._script(script.text, words[index + 2 :], _lines_of(self.cursor, script), assigned, depth)
+                return
+            if text in {"-o", "+o", "-O"}:
+                index += 1
+        if index < len(words):
+            self._script_file(words[index].text, words[index + 1 :], words[index].place, assigned, depth)
+
+    def _script_file(
+        self, path: str, words: Sequence[Word], place: Place, assigned: dict[str, Fact[str]], depth: int
+    ) -> None:
+        found = self.open_file(path)
+        if isinstance(found, Cursor) and found.raw():
+            self._script(found.raw(), words, lambda line: place_in_text(found, line), assigned, depth)
+        elif isinstance(found, Unknown):
+            self.unknowns.append(Unknown(f"runs {path}: {found.reason}", place))
+        elif path.endswith((".sh", ".bash")) or "/" in path:
+            self.unknowns.append(Unknown(f"runs {path}, which isn't in the input", place))
+
+    def _script(
+        self, script: str, words: Sequence[Word], place_of: PlaceOf, assigned: dict[str, Fact[str]], depth: int
+    ) -> None:
+        variables = {**self.environment.values, **assigned}
+        missing = self.environment.unknown.reason if self.environment.unknown else ""
+        shell = Shell(variables, words, place_of, missing, own=set(assigned))
+        for command in shell.run(script):
+            if command.words and command.words[0].text == "eval":
+                joined = Word(" ".join(word.text for word in command.words[1:]), command.words[0].place)
+                why = next((word.unknown for word in command.words if word.unknown), "")
+                if why:
+                    self.unknowns.append(Unknown(why, joined.place))
+                else:
+                    self._script(joined.text, [], lambda _, place=joined.place: place, assigned, depth + 1)
+                continue
+            self._words(command.words, {**assigned, **command.assigned}, depth + 1)
+
+
+def _wrapper(text: str) -> bool:
+    name = text.rpartition("/")[2]
+    return name in WRAPPERS or text.startswith("-") or "=" in text or text.replace(".", "").isdigit()
+
+
+def _lines_of(container: Cursor, script: Word) -> PlaceOf:
+    """Places of a script's lines: exact where the script is a literal block scalar."""
+    for key in ("command", "args"):
+        for item in container[key].items():
+            if item.place == script.place:
+                return lambda line, item=item: place_in_text(item, line)
+    return lambda line, place=script.place: place
+
+
+def _placed(program: Program, place: Place) -> Program:
+    return program if program.words else Program(program.software, (), Word("", place))

@@ -1,0 +1,129 @@
+"""Engines among the containers of a workload."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from srvmod.policies.engine_versions import Table
+from srvmod.policies.facts import (
+    NVIDIA_GPU,
+    CommandLine,
+    Engine,
+    Fact,
+    Known,
+    Maybe,
+    Place,
+    Probe,
+    Software,
+    Suspect,
+    Unknown,
+    Workload,
+)
+from srvmod.policies.readers.commands import Container, Run
+from srvmod.policies.readers.environment import ConfigMaps, environment
+from srvmod.policies.readers.options import resolve
+from srvmod.policies.readers.pods import amount, gpu_amounts
+from srvmod.policies.readers.templates import Template
+from srvmod.policies.readers.tree import Cursor
+
+LOOKS_LIKE = re.compile(r"(^|[^a-z])vllm([^a-z]|$)", re.IGNORECASE)
+SLEEP = re.compile(r"\bsleep\s+([0-9]+)")
+
+
+def of_template(template: Template, workload: Workload, maps: ConfigMaps, table: Table) -> Iterator[Engine | Suspect]:
+    """Engines and what looks like one, in the order of the containers."""
+    for cursor in template.spec["containers"].items():
+        env = environment(cursor, workload.namespace, maps)
+        container = Container(cursor, template.spec, workload.namespace, maps, env)
+        container.read()
+        for run in container.runs:
+            yield _engine(container, run, workload, table)
+        if not container.runs and (unknown := _suspicious(container, workload)):
+            yield Suspect(workload, cursor["name"].raw(), unknown)
+
+
+def _suspicious(container: Container, workload: Workload) -> Unknown | None:
+    """A reason to fail closed: a container with GPUs that says it is vLLM, but not how it is started."""
+    gpus = any(one.resource == NVIDIA_GPU for one in gpu_amounts(container.cursor))
+    names = [container.cursor["name"].raw(), container.cursor["image"].raw(), workload.name]
+    says = any(LOOKS_LIKE.search(name) for name in names) or any(
+        name.startswith("VLLM_") for name in container.environment.values
+    )
+    if not (gpus and says):
+        return None
+    if container.unknowns:
+        return container.unknowns[0]
+    if container.cursor["command"] or container.cursor["args"]:
+        return None  # It runs something else, and that can be read.
+    return Unknown("its image's entry point isn't known, and it has no command", container.cursor.place)
+
+
+def _engine(container: Container, run: Run, workload: Workload, table: Table) -> Engine:
+    cursor = container.cursor
+    place = run.program.first.place if run.program.first.place.source else cursor.place
+    env: Mapping[str, Fact[str]] = {**container.environment.values, **run.assigned}
+    if run.program.software in {Software.VLLM, Software.SIMULATED}:
+        line = resolve(run.program.words, table, place, container.open_file)
+    else:
+        line = CommandLine(place, "", other_options(run), None)
+    return Engine(
+        place=cursor.place,
+        workload=workload,
+        container=cursor["name"].raw(),
+        software=run.program.software,
+        line=line,
+        env=env,
+        image=cursor["image"].string(),
+        gpus=tuple(gpu_amounts(cursor)),
+        startup=probe(cursor["startupProbe"]),
+        readiness=probe(cursor["readinessProbe"]),
+        liveness=probe(cursor["livenessProbe"]),
+        pre_stop=_pre_stop(cursor.at("lifecycle", "preStop")),
+        open_env=container.environment.unknown,
+        cpu=amount(cursor, "cpu", 1000),
+        memory=amount(cursor, "memory"),
+    )
+
+
+def other_options(run: Run) -> Mapping[str, Fact[str | int | float | bool | None | tuple[str, ...]]]:
+    """Options of software whose parser isn't known here: by their spelling, without values' types."""
+    found: dict[str, Fact[str | int | float | bool | None | tuple[str, ...]]] = {}
+    words = run.program.words
+    for index, word in enumerate(words):
+        if not word.text.startswith("-"):
+            continue
+        name, equals, value = word.text.partition("=")
+        place: Place = word.place
+        if not equals:
+            following = words[index + 1] if index + 1 < len(words) else None
+            value = following.text if following and not following.text.startswith("-") else "true"
+        key = name.lstrip("-").replace("-", "_")
+        found[key] = Unknown(word.unknown, place) if word.unknown else Known(value, place, word.text)
+    return found
+
+
+def probe(cursor: Cursor) -> Probe | None:
+    """A probe, or None where there is none."""
+    if not cursor:
+        return None
+    kinds = ("httpGet", "tcpSocket", "exec", "grpc")
+    return Probe(
+        place=cursor.place,
+        path=cursor.at("httpGet", "path").string(),
+        period=cursor["periodSeconds"].integer(),
+        timeout=cursor["timeoutSeconds"].integer(),
+        failures=cursor["failureThreshold"].integer(),
+        initial_delay=cursor["initialDelaySeconds"].integer(),
+        kind=next((kind for kind in kinds if cursor[kind]), ""),
+    )
+
+
+def _pre_stop(cursor: Cursor) -> Maybe[int]:
+    if not cursor:
+        return None
+    if cursor["sleep"]:
+        return cursor.at("sleep", "seconds").integer()
+    words = " ".join(item.raw() for item in cursor.at("exec", "command").items())
+    match = SLEEP.search(words)
+    return Known(int(match[1][:6]) if match else 0, cursor.place, words)

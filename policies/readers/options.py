@@ -1,0 +1,340 @@
+"""Options as vLLM's own parser takes them: Python's argparse with underscores, dotted JSON and a config file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from srvmod.policies.engine_versions import Option, Table
+from srvmod.policies.facts import CommandLine, Fact, Known, Maybe, Misuse, Place, Unknown, Value
+from srvmod.policies.readers.option_values import convert
+from srvmod.policies.readers.tree import BOOLEANS, Cursor, place_in_text
+from srvmod.policies.readers.words import Word
+from srvmod.policies.readers.yamltext import BadText, documents
+
+NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+REMOVED = {
+    "--swap-space": "use --kv-offloading-size (GiB)",
+    "--num-scheduler-steps": "leave it out: multi-step scheduling is gone",
+    "--max-seq-len-to-capture": "use --max-cudagraph-capture-size",
+    "--cuda-graph-sizes": "use --cudagraph-capture-sizes",
+    "--use-v2-block-manager": "leave it out: there is only one block manager",
+    "--preemption-mode": "leave it out: preempted sequences are recomputed",
+    "--disable-async-output-proc": "use --no-async-scheduling, if it must be off",
+    "--guided-decoding-backend": "use --structured-outputs-config",
+    "--calculate-kv-scales": "use a checkpoint with k/v scales",
+    "--timeout-keep-alive": "set VLLM_HTTP_TIMEOUT_KEEP_ALIVE",
+    "--tp": "use --tensor-parallel-size or -tp",
+    "--task": "use --runner",
+    "--device": "leave it out: the build decides",
+    "--worker-use-ray": "use --distributed-executor-backend",
+    "--engine-use-ray": "leave it out",
+    "--disable-frontend-multiprocessing": "leave it out",
+}
+"""Options of earlier versions, and what took their place. Only where the pinned table doesn't know them."""
+
+OpenFile = Callable[[str], Cursor | Unknown | None]
+
+
+@dataclass
+class _Parse:
+    table: Table
+    given: dict[str, Fact[Value]] = field(default_factory=dict[str, "Fact[Value]"])
+    misuses: list[Misuse] = field(default_factory=list[Misuse])
+    unknowns: list[Unknown] = field(default_factory=list[Unknown])
+    positional: list[Word] = field(default_factory=list[Word])
+
+    def misuse(self, kind: str, word: Word, problem: str, allowed: str) -> None:
+        self.misuses.append(Misuse(kind, word.text[:80], problem, allowed, word.place))
+
+    # What a word may be, as argparse's own first pass has it.
+    def option_of(self, word: Word) -> tuple[Option, str, Word | None] | None:
+        """(option, flag as the table spells it, attached value), or None for a value or a positional."""
+        text = word.text
+        if not text.startswith("-") or text == "-" or NEGATIVE_NUMBER.fullmatch(text):
+            return None
+        name, equals, value = text.partition("=")
+        attached = replace(word, text=value) if equals else None
+        if text in self.table.by_flag:
+            return self.table.by_flag[text], text, None
+        if name in self.table.by_flag and equals:
+            return self.table.by_flag[name], name, attached
+        if " " in text and not equals:
+            return None
+        return self._abbreviation(word, name, attached)
+
+    def _abbreviation(self, word: Word, name: str, attached: Word | None) -> tuple[Option, str, Word | None] | None:
+        flags = self.table.by_flag
+        matches: list[tuple[str, Word | None]]
+        if name.startswith("--"):
+            matches = [(flag, attached) for flag in flags if flag.startswith(name)]
+        else:
+            text = word.text
+            matches = [(flag, None) for flag in flags if flag.startswith(text)]
+            if text[:2] in flags:
+                matches.append((text[:2], replace(word, text=text[2:])))
+        if len(matches) > 1:
+            shown = ", ".join(sorted(flag for flag, _ in matches)[:4])
+            self.misuse("ambiguous", word, f"could be any of {shown}", "the option's whole name")
+            self.unknowns.append(Unknown(f"{name} is ambiguous: {shown}", word.place))
+            raise _Skip
+        if not matches:
+            self._unknown_option(word, name)
+            raise _Skip
+        flag, value = matches[0]
+        return flags[flag], flag, value
+
+    def _unknown_option(self, word: Word, name: str) -> None:
+        if name in REMOVED:
+            self.misuse("removed", word, f"{name} doesn't exist in vLLM {self.table.version}", REMOVED[name])
+        else:
+            self.misuse("unknown", word, f"vLLM {self.table.version} has no option {name}", "an option that it has")
+
+    def run(self, words: Sequence[Word]) -> None:
+        index = 0
+        rest = False
+        while index < len(words):
+            word = words[index]
+            index += 1
+            if rest or (not word.unknown and not word.text.startswith("-")) or word.text == "-":
+                self.positional.append(word)
+                continue
+            if word.text == "--":
+                rest = True
+                continue
+            if word.unknown and not re.match(r"-[^=\s]+=", word.text):
+                self.unknowns.append(Unknown(word.unknown, word.place))
+                self.positional.append(word)
+                continue
+            try:
+                found = self.option_of(word)
+            except _Skip:
+                # Its value, if it has one, belongs to it and not to the model.
+                while index < len(words) and "=" not in word.text and not words[index].text.startswith("-"):
+                    index += 1
+                    break
+                continue
+            if found is None:
+                self.positional.append(word)
+                continue
+            index = self._take(found, word, words, index)
+
+    def _take(self, found: tuple[Option, str, Word | None], word: Word, words: Sequence[Word], index: int) -> int:
+        option, flag, attached = found
+        if option.kind in {"true", "switch"}:
+            if attached is not None:
+                self.misuse("unexpected", word, f"{flag} takes no value", _switch_spelling(option, flag, attached))
+                self.given[option.dest] = Unknown(f"{flag} takes no value", word.place)
+            else:
+                self.given[option.dest] = Known(flag not in option.negative, word.place, word.text)
+            return index
+        values = [attached] if attached is not None else []
+        if attached is None:
+            most = 1 if option.nargs in {None, "?"} else len(words)
+            while index < len(words) and len(values) < most and self._is_value(words[index]):
+                values.append(words[index])
+                index += 1
+        if not values and option.nargs != "?":
+            self.misuse("missing-value", word, f"{flag} needs a value", f"{flag}=VALUE")
+            self.given[option.dest] = Unknown(f"{flag} has no value", word.place)
+            return index
+        self._store(option, flag, word, values)
+        return index
+
+    def _is_value(self, word: Word) -> bool:
+        text = word.text
+        return bool(word.unknown and not re.match(r"-[^=\s]+=", text)) or not (
+            text.startswith("-") and text != "-" and not NEGATIVE_NUMBER.fullmatch(text) and " " not in text
+        )
+
+    def _store(self, option: Option, flag: str, word: Word, values: list[Word]) -> None:
+        unknown = next((value for value in values if value.unknown), None)
+        if unknown is not None:
+            self.given[option.dest] = Unknown(unknown.unknown, unknown.place)
+            return
+        text = " ".join(value.text for value in values)
+        place = values[0].place if values else word.place
+        converted = [convert(option, value.text) for value in values]
+        problem = next((why for _, why in converted if why), "")
+        if problem:
+            kind = "choice" if option.choices else "type"
+            self.misuses.append(Misuse(kind, f"{flag}={text}"[:80], problem[0], problem[1], place))
+            self.given[option.dest] = Unknown(problem[0], place)
+            return
+        result: Value = (
+            tuple(str(value) for value, _ in converted) if option.nargs == "+" else converted[0][0] if converted else None
+        )
+        self.given[option.dest] = Known(result, place, text)
+
+
+class _Skip(Exception):
+    """The word isn't an option that can be taken."""
+
+
+def _switch_spelling(option: Option, flag: str, value: Word) -> str:
+    wanted = value.text.lower() in {"true", "1", "yes"}
+    cleared = flag in option.negative
+    if wanted != cleared:
+        return next((f for f in option.flags if f not in option.negative), flag)
+    return next(iter(sorted(option.negative)), "leave it out")
+
+
+def resolve(words: Sequence[Word], table: Table, place: Place, open_file: OpenFile | None = None) -> CommandLine:
+    """The options of the words after `vllm serve` (or after the server's module)."""
+    parse = _Parse(table)
+    prepared = _with_config_file(list(words), parse, open_file)
+    parse.run(_merged_json([_spelled(word) for word in prepared if word.text or word.unknown], parse))
+    model: Maybe[str] = None
+    if parse.positional:
+        first = parse.positional[0]
+        model = Unknown(first.unknown, first.place) if first.unknown else Known(first.text, first.place, first.text)
+    else:
+        named = parse.given.get("model")
+        if isinstance(named, Known):
+            model = Known(str(named.value), named.place, named.text)
+        elif named is not None:
+            model = named
+    for extra in parse.positional[1:]:
+        if not extra.unknown:
+            parse.misuse("unexpected", extra, f"{extra.text!r} belongs to no option", "one model and options")
+    defaults = {option.dest: cast("Value", option.default) for option in table.options}
+    return CommandLine(place, table.version, parse.given, model, tuple(parse.misuses), tuple(parse.unknowns), defaults)
+
+
+def _spelled(word: Word) -> Word:
+    """Underscores in an option's name as dashes; -O2 and the like as their long form."""
+    text = word.text
+    if text.startswith("--"):
+        name, equals, value = text.partition("=")
+        head, dot, tail = name.partition(".")
+        return replace(word, text=f"{head.replace('_', '-')}{dot}{tail}{equals}{value}")
+    if re.fullmatch(r"-O=?[0-9a-z]+", text):
+        return replace(word, text=f"--optimization-level={text[2:].lstrip('=')}")
+    return word
+
+
+def _merged_json(words: list[Word], parse: _Parse) -> list[Word]:
+    """`--json-option.key value` of every such word as one JSON option at the end."""
+    out: list[Word] = []
+    merged: dict[str, tuple[dict[str, Any], Word]] = {}
+    index = 0
+    while index < len(words):
+        word = words[index]
+        index += 1
+        name, equals, value = word.text.partition("=")
+        if not word.text.startswith("-") or "." not in name or NEGATIVE_NUMBER.fullmatch(word.text):
+            out.append(word)
+            continue
+        unknown = word.unknown
+        if not equals:
+            if index >= len(words):
+                parse.misuse("missing-value", word, f"{name} needs a value", f"{name}=VALUE")
+                continue
+            value, unknown = words[index].text, unknown or words[index].unknown
+            index += 1
+        key, *path = name.rstrip("+").split(".")
+        content, first = merged.get(key, ({}, word))
+        _put(content, path, _json_value(value.split(",") if name.endswith("+") else value))
+        merged[key] = (content, replace(first, unknown=first.unknown or unknown))
+    for key, (content, first) in merged.items():
+        out.append(replace(first, text=f"{key}={json.dumps(content)}"))
+    return out
+
+
+def _json_value(value: str | list[str]) -> Any:
+    if isinstance(value, list):
+        return value
+    try:
+        return json.loads(value)
+    except (json.JSONDecodeError, RecursionError):
+        return value
+
+
+def _put(content: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        inner = content.setdefault(part, {})
+        if not isinstance(inner, dict):
+            inner = content[part] = {}
+        content = cast("dict[str, Any]", inner)
+    content[path[-1]] = value
+
+
+def _with_config_file(words: list[Word], parse: _Parse, open_file: OpenFile | None) -> list[Word]:
+    """What `--config FILE` says goes before the other options, so that these win."""
+    attached = next((word for word in words if word.text.startswith("--config=")), None)
+    if attached is not None:
+        problem = "--config=FILE isn't read: vLLM looks for the word --config and the file after it"
+        parse.misuse("unexpected", attached, problem, "--config FILE")
+    at = next((i for i, word in enumerate(words) if word.text == "--config" and not word.unknown), None)
+    if at is None:
+        return words
+    if at + 1 >= len(words):
+        parse.misuse("missing-value", words[at], "--config needs a file", "--config FILE")
+        return words[:at]
+    named = words[at + 1]
+    rest = [*words[:at], *words[at + 2 :]]
+    if named.unknown:
+        parse.unknowns.append(Unknown(named.unknown, named.place))
+        return rest
+    found = open_file(named.text) if open_file else None
+    if found is None or isinstance(found, Unknown):
+        why = f"{named.text} isn't in the input" if found is None else found.reason
+        parse.unknowns.append(Unknown(f"options may come from --config: {why}", named.place))
+        return rest
+    model = rest[:1] if rest and not rest[0].text.startswith("-") else []
+    return [*model, *_file_words(found, parse), *rest[len(model) :]]
+
+
+def _file_words(cursor: Cursor, parse: _Parse) -> list[Word]:
+    text = cursor.raw()
+    try:
+        document = next(documents(text), None)
+    except BadText as error:
+        parse.unknowns.append(Unknown(f"the --config file {error.why}", place_in_text(cursor, error.line - 1)))
+        return []
+    words: list[Word] = []
+    if document is None:
+        return words
+    for key, child in Cursor(document.root, cursor.place).entries():
+        place = place_in_text(cursor, (child.place.line or 1) - 1)
+        name = f"--{key.replace('_', '-')}"
+        if unknown := child.opaque:
+            words.append(Word(f"{name}=", place, unknown.reason))
+            continue
+        words.extend(_entry(key, child, place, parse))
+    return words
+
+
+def _entry(key: str, child: Cursor, place: Place, parse: _Parse) -> list[Word]:
+    name = f"--{key.replace('_', '-')}"
+    option = parse.table.by_flag.get(name)
+    text = child.raw()
+    items = list(child.items())
+    if items:
+        return [Word(name, place), *(Word(item.raw(), place) for item in items)]
+    if child and not text:
+        return [Word(f"{name}={json.dumps(_plain(child))}", place)]
+    if text.lower() in BOOLEANS and (option is None or option.kind in {"true", "switch"}):
+        if BOOLEANS[text.lower()]:
+            return [Word(name, place)]
+        # vLLM's loader looks for --no-KEY as the file spells it, and drops the line where there is none.
+        negative = f"--no-{key}"
+        if negative in parse.table.by_flag:
+            return [Word(negative, place)]
+        cleared = sorted(option.negative)[:1] if option else []
+        parse.misuse("unexpected", Word(f"{key}: {text}", place), "false is ignored here", " ".join(cleared) or name)
+        return []
+    return [Word(f"{name}={text}", place)]
+
+
+def _plain(cursor: Cursor, depth: int = 0) -> Any:
+    if depth > 20:
+        return None
+    if entries := dict(cursor.entries()):
+        return {key: _plain(child, depth + 1) for key, child in entries.items()}
+    if items := list(cursor.items()):
+        return [_plain(item, depth + 1) for item in items]
+    return _json_value(cursor.raw())

@@ -1,0 +1,140 @@
+"""Which program a command runs: engines by their commands, their modules or, without a command, their images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from srvmod.policies.facts import Place, Software
+from srvmod.policies.readers.words import Word
+
+MODULES = {
+    "vllm.entrypoints.openai.api_server": Software.VLLM,
+    "vllm.entrypoints.api_server": Software.VLLM,
+    "vllm": Software.VLLM,
+    "vllm.entrypoints.cli.main": Software.VLLM,
+    "srvmod_engine": Software.SIMULATED,
+    "sglang.launch_server": Software.SGLANG,
+    "tensorrt_llm.commands.serve": Software.TENSORRT_LLM,
+    "lmdeploy": Software.LMDEPLOY,
+    "huggingfaceserver": Software.TRANSFORMERS,
+}
+"""Python modules that serve a model."""
+SUBCOMMANDS = {Software.VLLM: {"serve"}, Software.SIMULATED: {"serve"}}
+"""Sub-commands that serve; others of the same program don't."""
+PROGRAMS = {
+    "vllm": Software.VLLM,
+    "vllm-rs": Software.VLLM,
+    "srvmod-engine": Software.SIMULATED,
+    "text-generation-launcher": Software.TGI,
+    "text-generation-server": Software.TGI,
+    "trtllm-serve": Software.TENSORRT_LLM,
+    "tritonserver": Software.TRITON,
+    "llama-server": Software.LLAMA_CPP,
+    "torchserve": Software.TORCHSERVE,
+    "lmdeploy": Software.LMDEPLOY,
+    "sglang": Software.SGLANG,
+    "transformers": Software.TRANSFORMERS,
+}
+IMAGES = (
+    (re.compile(r"(^|/)(vllm-openai|vllm|vllm-cpu-release-repo|rhaiis-vllm|vllm-cuda-rhel9|vllm-rhel9)([-:@]|$)"), Software.VLLM),
+    (re.compile(r"(^|/)text-generation-inference([-:@]|$)"), Software.TGI),
+    (re.compile(r"(^|/)sglang([-:@]|$)"), Software.SGLANG),
+    (re.compile(r"(^|/)tritonserver([-:@]|$)"), Software.TRITON),
+    (re.compile(r"(^|/)(torchserve|pytorch/torchserve)([-:@]|$)"), Software.TORCHSERVE),
+    (re.compile(r"(^|/)huggingfaceserver([-:@]|$)"), Software.TRANSFORMERS),
+    (re.compile(r"(^|/)lmdeploy([-:@]|$)"), Software.LMDEPLOY),
+    (re.compile(r"(^|/)(llama\.cpp|llama-server)([-:@]|$)"), Software.LLAMA_CPP),
+)
+"""Images whose entry point serves a model, for containers without a command."""
+PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
+# Programs that only read, print or look for their words.
+NEVER_RUN = {
+    "echo", "printf", "grep", "pgrep", "pkill", "killall", "which", "type", "pip", "pip3", "uv", "test", "[", "[[",
+    "cat", "ls", "curl", "wget", "sleep", "mkdir", "cp", "mv", "rm", "chmod", "sed", "awk", "kubectl", "helm", "true",
+    "set", "trap", "alias", "cd", "source", ".", "export", "apt-get", "tee", "ray", "huggingface-cli", "hf", "aws",
+}  # fmt: skip
+VLLM_OPTIONS = re.compile(r"--(?:tensor[-_]parallel[-_]size|max[-_]num[-_]seqs|gpu[-_]memory[-_]utilization|"
+                          r"max[-_]num[-_]batched[-_]tokens|served[-_]model[-_]name|max[-_]model[-_]len|"
+                          r"(?:enable|disable)[-_]chunked[-_]prefill|block[-_]size|kv[-_]cache[-_]dtype)(?:=|$)")  # fmt: skip
+OTHER_OPTIONS = re.compile(r"--(?:model[-_]path|mem[-_]fraction[-_]static|num[-_]shard|max[-_]batch[-_]prefill[-_]tokens|"
+                           r"tp[-_]size|backend|model[-_]repository|n[-_]gpu[-_]layers|model[-_]id)(?:=|$)")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """An engine's program and the words after it."""
+
+    software: Software
+    words: tuple[Word, ...]
+    first: Word
+
+
+def find(words: Sequence[Word]) -> Program | None:
+    """The engine that a command runs, behind wrappers such as `exec`, `env`, `numactl` or `tini`."""
+    if not words or _name(words[0].text) in NEVER_RUN:
+        return None
+    for index, word in enumerate(words):
+        following = list(words[index + 1 :])
+        name = _name(word.text)
+        if PYTHON.fullmatch(word.text):
+            found = _module(following)
+            if found is not None:
+                return found
+        software = PROGRAMS.get(name)
+        if software is not None:
+            return _program(software, following, word)
+    return None
+
+
+def _module(words: list[Word]) -> Program | None:
+    for index, word in enumerate(words):
+        if word.text == "-m" and index + 1 < len(words):
+            software = MODULES.get(words[index + 1].text)
+            return _program(software, words[index + 2 :], words[index + 1]) if software else None
+        if word.text == "-c" or not word.text.startswith("-"):
+            script = word.text.rpartition("/")[2]
+            if script in {"api_server.py"}:
+                return _program(Software.VLLM, words[index + 1 :], word)
+            return None
+    return None
+
+
+def _program(software: Software, words: list[Word], first: Word) -> Program | None:
+    wanted = SUBCOMMANDS.get(software)
+    module = first.text.endswith("api_server") or first.text.endswith("api_server.py")
+    if wanted and not module:
+        if not words or words[0].text not in wanted:
+            unknown = bool(words) and bool(words[0].unknown)
+            return Program(software, tuple(words), first) if unknown else None
+        words = words[1:]
+    return Program(software, tuple(words), first)
+
+
+def of_image(image: str, words: Sequence[Word]) -> Program | None:
+    """The engine of a container without a command: its image's entry point gets the words."""
+    software = next((software for pattern, software in IMAGES if pattern.search(image)), None)
+    first = words[0] if words else None
+    if software is None:
+        texts = [word.text for word in words]
+        if any(VLLM_OPTIONS.match(text) for text in texts) and not any(OTHER_OPTIONS.match(text) for text in texts):
+            software = Software.VLLM
+        elif not any(PROGRAMS.get(_name(word.text)) for word in words[:1]):
+            return None
+    if first is not None and (found := find(words)) is not None:
+        return found
+    if software is None:
+        return None
+    rest = list(words)
+    if software is Software.VLLM and rest and rest[0].text == "serve":
+        rest = rest[1:]
+    return Program(software, tuple(rest), first or Word("", _nowhere()))
+
+
+def _nowhere() -> Place:
+    return Place("")
+
+
+def _name(text: str) -> str:
+    return text.rpartition("/")[2]

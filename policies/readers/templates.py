@@ -1,0 +1,153 @@
+"""Pod templates inside objects, wherever a kind keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from srvmod.policies.facts import Fact, Group, Known, Unknown
+from srvmod.policies.readers.objects import KubeObject
+from srvmod.policies.readers.tree import Cursor, Mapping, Node, Sequence
+
+MOST_SEARCHED = 200_000
+"""Nodes looked at in one object of an unknown kind: aliases may make a tree huge."""
+MOST_SEARCH_DEPTH = 40
+# Objects that hold schemas, data or rules, never pods of their own.
+NEVER = {
+    "CustomResourceDefinition", "ConfigMap", "Secret", "PrometheusRule", "ValidatingAdmissionPolicy", "Role",
+    "ClusterRole", "ServiceMonitor", "PodMonitor", "Kustomization", "ClusterPolicy", "Policy",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A pod template: cursors on its pod spec and its metadata, and the group it belongs to."""
+
+    spec: Cursor
+    metadata: Cursor
+    group: Group | None = None
+    role: str = ""
+    """What the template is for in its object, such as `worker`; empty for the only one."""
+    replicas: Cursor | None = None
+
+
+def of_object(thing: KubeObject) -> list[Template]:
+    """The pod templates of an object."""
+    root = thing.root
+    spec = root["spec"]
+    kind = thing.kind
+    if kind in NEVER:
+        return []
+    if kind == "Pod":
+        return [Template(spec, root["metadata"])]
+    if kind in {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job"} and spec:
+        return [_pod_template(spec["template"], replicas=spec["replicas"])]
+    if kind == "CronJob":
+        return [_pod_template(spec.at("jobTemplate", "spec", "template"))]
+    if kind == "LeaderWorkerSet":
+        return _leader_worker(spec)
+    if kind in {"RayCluster", "RayService", "RayJob"}:
+        keys = {"RayCluster": (), "RayService": ("rayClusterConfig",), "RayJob": ("rayClusterSpec",)}[kind]
+        return _ray(spec.at(*keys))
+    if kind == "InferenceService":
+        return _inference_service(spec)
+    if kind == "LLMInferenceService":
+        return _llm_inference_service(spec)
+    if kind in {"ServingRuntime", "ClusterServingRuntime"}:
+        return [Template(spec, spec)]
+    return list(_anywhere(root))
+
+
+def _pod_template(
+    template: Cursor, group: Group | None = None, role: str = "", replicas: Cursor | None = None
+) -> Template:
+    return Template(template["spec"], template["metadata"], group, role, replicas)
+
+
+def _leader_worker(spec: Cursor) -> list[Template]:
+    inner = spec["leaderWorkerTemplate"]
+    size = inner["size"].integer() or Known(1, inner.place, "")
+    group = Group(size, "leaderWorkerTemplate.size")
+    templates = [
+        _pod_template(inner[key], group, role, spec["replicas"])
+        for key, role in (("leaderTemplate", "leader"), ("workerTemplate", "worker"))
+        if inner[key]
+    ]
+    return templates
+
+
+def _ray(cluster: Cursor) -> list[Template]:
+    workers = [*cluster["workerGroupSpecs"].items()]
+    templates = [_pod_template(cluster.at("headGroupSpec", "template"), None, "head")]
+    for one in workers:
+        templates.append(_pod_template(one["template"], None, "worker", one["replicas"]))
+    return [template for template in templates if template.spec]
+
+
+def _inference_service(spec: Cursor) -> list[Template]:
+    predictor = spec["predictor"]
+    worker = predictor["workerSpec"]
+    group = None
+    if worker:
+        size = worker["pipelineParallelSize"].integer() or worker["size"].integer()
+        if size is None:
+            size = Known(1, worker.place, "")
+        # KServe's worker count is beside the head unless the pipeline size says the total.
+        group = Group(_at_least_two(size), "workerSpec")
+    return [Template(predictor, predictor, group, "", predictor["minReplicas"])]
+
+
+def _at_least_two(size: Fact[int]) -> Fact[int]:
+    return size if isinstance(size, Unknown) else Known(max(2, size.value), size.place, size.text)
+
+
+def _llm_inference_service(spec: Cursor) -> list[Template]:
+    templates: list[Template] = []
+    for part, role in ((spec, ""), (spec["prefill"], "prefill")):
+        if not part:
+            continue
+        worker = part["worker"]
+        group = Group(Known(2, worker.place, "a head and workers"), "worker") if worker else None
+        base = part["template"] if part["template"] else Cursor(Mapping({}, {}, part.place.line), part.place)
+        templates.append(Template(base, part, group, role, part["replicas"]))
+        if worker:
+            templates.append(Template(worker, part, group, f"{role} worker".strip(), None))
+    return templates
+
+
+def _anywhere(root: Cursor) -> Iterator[Template]:
+    """Every mapping that holds a list of containers, in custom resources of any kind."""
+    seen: set[int] = set()
+    stack: list[tuple[Cursor, Cursor, int]] = [(root, root["metadata"], 0)]
+    looked = 0
+    while stack:
+        cursor, metadata, depth = stack.pop()
+        node: Node | None = cursor.node
+        if not isinstance(node, Mapping | Sequence) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        looked += 1
+        if looked > MOST_SEARCHED or depth > MOST_SEARCH_DEPTH:
+            continue
+        if isinstance(node, Sequence):
+            stack.extend((child, metadata, depth + 1) for child in reversed(list(cursor.items())) if _deep(child))
+            continue
+        if _containers(node.entries.get("containers")):
+            yield Template(cursor, metadata, role=cursor.place.path, replicas=None)
+            continue
+        own = cursor["metadata"] if "metadata" in node.entries else metadata
+        stack.extend((child, own, depth + 1) for _, child in reversed(list(cursor.entries())) if _deep(child))
+
+
+def _deep(cursor: Cursor) -> bool:
+    return isinstance(cursor.node, Mapping | Sequence)
+
+
+def _containers(node: Node | None) -> bool:
+    """Whether a node is a list of containers, rather than anything else of that name."""
+    if not isinstance(node, Sequence):
+        return False
+    for item in node.items:
+        if isinstance(item, Mapping) and {"image", "command", "args", "resources"} & item.entries.keys():
+            return True
+    return False

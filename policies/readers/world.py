@@ -1,0 +1,105 @@
+"""All facts of some input: what `check` and the Pulumi pack call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from srvmod.policies.engine_versions import DEFAULT_VERSION, Table, table
+from srvmod.policies.facts import Engine, Place, Suspect, Unread, Waiver, Workload, World
+from srvmod.policies.readers import engines, sources, waivers
+from srvmod.policies.readers.environment import ConfigMaps
+from srvmod.policies.readers.objects import KubeObject, of_input, of_node
+from srvmod.policies.readers.pods import workload
+from srvmod.policies.readers.templates import Template, of_object
+from srvmod.policies.readers.tree import Node
+
+
+@dataclass
+class Collector:
+    """Takes objects one by one and keeps what the rules need of them."""
+
+    version: str = DEFAULT_VERSION
+    maps: ConfigMaps = field(default_factory=ConfigMaps)
+    templates: list[tuple[Template, Workload]] = field(default_factory=list[tuple[Template, Workload]])
+    unread: list[Unread] = field(default_factory=list[Unread])
+    waivers: list[Waiver] = field(default_factory=list[Waiver])
+    files: int = 0
+    objects: int = 0
+
+    def add(self, thing: KubeObject | Unread) -> None:
+        """One object."""
+        if isinstance(thing, Unread):
+            self.unread.append(thing)
+            return
+        self.objects += 1
+        self.waivers.extend(waivers.in_annotations(thing))
+        if thing.kind == "ConfigMap":
+            self.maps.add(thing.namespace, thing.name, thing.root["data"])
+        for template in of_object(thing):
+            self.templates.append((template, workload(thing, template)))
+
+    def world(self) -> World:
+        """Everything that was added, as facts. ConfigMaps count wherever in the input they are."""
+        known: Table = table(self.version)
+        found_engines: list[Engine] = []
+        suspects: list[Suspect] = []
+        for template, owner in self.templates:
+            for one in engines.of_template(template, owner, self.maps, known):
+                if isinstance(one, Engine):
+                    found_engines.append(one)
+                else:
+                    suspects.append(one)
+        return World(
+            workloads=tuple(owner for _, owner in self.templates),
+            engines=tuple(found_engines),
+            suspects=tuple(suspects),
+            waivers=tuple(self.waivers),
+            unread=tuple(self.unread),
+            files=self.files,
+            objects=self.objects,
+        )
+
+
+def of_paths(paths: Sequence[str], version: str = DEFAULT_VERSION) -> World:
+    """Facts of files and folders; "-" is standard input."""
+    collector = Collector(version)
+    for name in sources.files(paths):
+        if isinstance(name, Unread):
+            collector.unread.append(name)
+            continue
+        collector.files += 1
+        text = sources.read(name)
+        if isinstance(text, Unread):
+            collector.unread.append(text)
+        else:
+            take_text(collector, text)
+    return collector.world()
+
+
+def take_text(collector: Collector, text: sources.Text) -> None:
+    """Add every object of a text."""
+    collector.waivers.extend(waivers.in_comments(text))
+    for one in sources.parse(text):
+        if isinstance(one, Unread):
+            collector.unread.append(one)
+            continue
+        for thing in of_input(one):
+            collector.add(thing)
+
+
+def of_text(text: str, source: str = "-", version: str = DEFAULT_VERSION) -> World:
+    """Facts of one text."""
+    collector = Collector(version, files=1)
+    take_text(collector, sources.Text(source, text))
+    return collector.world()
+
+
+def of_trees(trees: Iterable[tuple[str, Node]], version: str = DEFAULT_VERSION) -> World:
+    """Facts of objects that were never text: (source, tree), such as a URN and what `tree.from_plain` made of its
+    properties."""
+    collector = Collector(version)
+    for source, node in trees:
+        for thing in of_node(node, Place(source)):
+            collector.add(thing)
+    return collector.world()

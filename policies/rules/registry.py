@@ -1,0 +1,28 @@
+"""Every rule, and running them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from srvmod.policies.config import Config
+from srvmod.policies.facts import World
+from srvmod.policies.rules import hardware
+from srvmod.policies.rules.finding import Finding, Rule, Severity
+
+RULES: tuple[Rule, ...] = (*hardware.RULES,)
+"""In the order in which findings of one place are shown."""
+
+
+def judge(world: World, config: Config, rules: tuple[Rule, ...] = RULES) -> list[Finding]:
+    """All findings, by place. Levels of the configuration turn errors into warnings, or off."""
+    findings: list[Finding] = []
+    for rule in rules:
+        for finding in rule(world, config):
+            level = config.levels.get(f"{finding.clause}/{finding.rule}") or config.levels.get(finding.clause)
+            if level == "off":
+                continue
+            if level == "warning" and finding.severity is Severity.ERROR:
+                finding = replace(finding, severity=Severity.WARNING)
+            findings.append(finding)
+    unique = dict.fromkeys(findings)
+    return sorted(unique, key=lambda f: (f.place.source, f.place.line or 0, f.place.path, f.clause, f.rule))
