@@ -93,6 +93,7 @@ def build(settings: Settings) -> Cloud:
             "weights_bucket": weights.bucket_arn,
             "weights_key": weights.key_arn,
             "weights_reader_role": weights.reader_role_arn,
+            "api_keys": account.arn("secretsmanager", f"secret:{identifiers.api_keys_secret(settings)}-??????"),
         },
     )
 

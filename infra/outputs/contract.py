@@ -1,6 +1,7 @@
 """The stack's outputs: names, types and meanings. Nothing here is secret.
 
-Removing a field or changing its type needs a higher CONTRACT_VERSION; adding one doesn't.
+Removing a field or changing its type needs a higher CONTRACT_VERSION; adding one doesn't. docs/outputs.md says how to
+read them, examples/consumer does it.
 """
 
 from typing import Any
@@ -65,6 +66,10 @@ class Auth(Output):
     """`namespace/name` of the Kubernetes Secret that the gateway reads them from."""
     clients: list[str]
     """Clients that have a key."""
+    header: str
+    """Request header that carries the key."""
+    how_to_get_a_key: str
+    """What a team does to become a client, in one sentence."""
 
 
 class Limits(Output):
@@ -76,6 +81,8 @@ class Limits(Output):
     """Longest stream, seconds."""
     max_concurrent_sequences: int
     """Streams that the fewest engines hold at once before requests wait."""
+    paths: list[str]
+    """Paths that clients may call; any other is answered with 404."""
 
 
 class Cluster(Output):
@@ -91,6 +98,17 @@ class Cluster(Output):
     """Namespace of engines, gateway and keys."""
     pool: str
     """Karpenter NodePool of the engines' nodes."""
+
+
+class Dashboards(Output):
+    """Where the numbers are watched. Grafana is the company's own; this stack brings Prometheus."""
+
+    prometheus: str | None
+    """`namespace/service` of the Prometheus that this stack installs; None where one exists already."""
+    alertmanager: str | None
+    """`namespace/service` of its Alertmanager; None where one exists already."""
+    metrics_namespace: str
+    """The only namespace, beside the gateway's, from which engines can be scraped."""
 
 
 class Weights(Output):
@@ -125,6 +143,8 @@ class PlanVerdict(Output):
     """Predicted 95th percentile of inter-token latency, ms; None where it has no bound."""
     tokens_per_second: float | None
     """Predicted output tokens per second of the fewest engines."""
+    verdict: str
+    """The same in a sentence, for people."""
 
 
 class Arns(Output):
@@ -144,6 +164,9 @@ class Arns(Output):
     """KMS key of the weights: who uploads needs `kms:GenerateDataKey` and `kms:Decrypt` on it."""
     weights_reader_role: str
     """Role of the weight cache."""
+    api_keys: str
+    """Secret with the clients' API keys, as IAM policies write it: AWS adds six characters of its own at the end, for
+    which `??????` stands. Who rotates keys needs `secretsmanager:PutSecretValue` on it."""
 
 
 class Outputs(Output):
@@ -157,6 +180,7 @@ class Outputs(Output):
     auth: Auth
     limits: Limits
     cluster: Cluster
+    dashboards: Dashboards
     weights: Weights
     plan: PlanVerdict
     engine_kind: str

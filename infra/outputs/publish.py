@@ -7,11 +7,13 @@ import pulumi
 
 from srvmod.infra import identifiers
 from srvmod.infra.aws.layer import Cloud
+from srvmod.infra.labels import METRICS_NAMESPACE
 from srvmod.infra.outputs import contract
 from srvmod.infra.platform.documents.gateway import HTTP_PORT, HTTPS_PORT
 from srvmod.infra.platform.layer import Platform
-from srvmod.infra.serving.documents.route import API_KEYS
-from srvmod.infra.settings import Settings
+from srvmod.infra.serving.documents.route import API_KEYS, KEY_HEADER, PATHS
+from srvmod.infra.settings import ChartMode, Settings, Sizing
+from srvmod.infra.versions import PROMETHEUS_STACK
 
 
 def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Outputs:
@@ -37,11 +39,14 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
             keys_in=identifiers.api_keys_secret(settings),
             secret=f"{namespace}/{API_KEYS}",
             clients=sorted(settings.gateway.api_clients),
+            header=KEY_HEADER,
+            how_to_get_a_key=_how_to_get_a_key(settings),
         ),
         limits=contract.Limits(
             max_model_tokens=settings.model.max_model_len,
             max_stream_seconds=gate.max_stream_seconds,
             max_concurrent_sequences=sizing.max_num_seqs * engines,
+            paths=list(PATHS),
         ),
         cluster=contract.Cluster(
             name=settings.cluster_name,
@@ -50,6 +55,7 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
             namespace=namespace,
             pool=platform.pool,
         ),
+        dashboards=_dashboards(settings),
         weights=contract.Weights(
             bucket=cloud.bucket, prefix=f"{settings.model.weights_prefix}/{settings.model.revision}"
         ),
@@ -64,6 +70,7 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
             sessions_per_engine=sizing.sessions_per_engine,
             itl_p95_ms=_rounded(sizing.prediction.itl_p95_ms),
             tokens_per_second=_rounded(rate),
+            verdict=_verdict(sizing),
         ),
         engine_kind=settings.engine.kind.value,
     )
@@ -81,6 +88,32 @@ def publish(values: contract.Outputs, arns: Mapping[str, pulumi.Input[str]]) -> 
     for name, value in values.exported().items():
         pulumi.export(name, value)
     pulumi.export("arns", {names[name]: arn for name, arn in arns.items()})
+
+
+def _how_to_get_a_key(settings: Settings) -> str:
+    return (
+        f"Ask the owner of stack {settings.stack} to add your client to gateway.apiClients and a key for it to the "
+        f"secret {identifiers.api_keys_secret(settings)} in AWS Secrets Manager; read it there with your own role."
+    )
+
+
+def _dashboards(settings: Settings) -> contract.Dashboards:
+    """Services of the chart kube-prometheus-stack: it cuts its own name to `kube-prometheus-stack`."""
+    own = settings.charts.prometheus_stack is ChartMode.INSTALL
+    place = f"{METRICS_NAMESPACE}/{PROMETHEUS_STACK.name}"
+    return contract.Dashboards(
+        prometheus=f"{place}-prometheus" if own else None,
+        alertmanager=f"{place}-alertmanager" if own else None,
+        metrics_namespace=METRICS_NAMESPACE,
+    )
+
+
+def _verdict(sizing: Sizing) -> str:
+    engines = f"{sizing.min_engines} engines on {sizing.min_nodes} nodes"
+    if sizing.holds:
+        return f"{engines} hold the targets at peak traffic"
+    missed = ", ".join(limit.value for limit in sizing.missed)
+    return f"{engines} miss at peak traffic: {missed}; {sizing.plan.engines_needed} engines hold the targets"
 
 
 def _rounded(value: float) -> float | None:

@@ -1,6 +1,8 @@
 """The contract with other teams: what is exported follows the committed schema, and changes need a new version."""
 
+import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,17 @@ import pytest
 
 from srvmod.infra.outputs import CONTRACT_VERSION
 from srvmod.infra.outputs.schema import COMMITTED, outputs_schema, outputs_schema_text
-from tests.infra.environment import ENVIRONMENTS, ROOT, graph
+from tests.infra.environment import ENVIRONMENTS, ROOT, graph, settings_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
-VERSION_1 = Path(__file__).with_name("outputs_version_1.json")
-"""Every output of version 1 and its JSON type. Adding to it is free; taking away or retyping is version 2."""
+
+
+def promised(version: int) -> dict[str, Any]:
+    """Every output of a version of the contract and its JSON type.
+
+    Adding an output adds it to the newest file; taking one away or retyping it needs the next version and its file.
+    """
+    return json.loads(Path(__file__).with_name(f"outputs_version_{version}.json").read_text(encoding="utf-8"))
 
 
 def shape(schema: dict[str, Any], defs: dict[str, Any]) -> Any:
@@ -39,6 +47,19 @@ def missing(old: Any, new: Any, path: str = "") -> list[str]:
     return [] if old == new else [f"{path.rstrip('.')}: {old} is now {new}"]
 
 
+def leaves(tree: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Path of every output, groups among them."""
+    for name, inner in tree.items():
+        yield (*path, name)
+        if isinstance(inner, dict):
+            yield from leaves(inner, (*path, name))
+
+
+def current() -> dict[str, Any]:
+    schema = outputs_schema()
+    return shape(schema, schema["$defs"])
+
+
 def test_committed_schema_is_fresh() -> None:
     assert (ROOT / COMMITTED).read_text(encoding="utf-8") == outputs_schema_text(), (
         "run: python -m srvmod.infra.outputs.schema"
@@ -50,17 +71,33 @@ def test_outputs_follow_the_schema(env: str) -> None:
     jsonschema.Draft202012Validator(outputs_schema()).validate(graph(env).outputs)
 
 
-def test_version_1_is_kept() -> None:
-    schema = outputs_schema()
-    promised = json.loads(VERSION_1.read_text(encoding="utf-8"))
-    assert CONTRACT_VERSION == 1
-    assert missing(promised, shape(schema, schema["$defs"])) == []
+def test_the_version_is_kept() -> None:
+    lost = missing(promised(CONTRACT_VERSION), current())
+    assert lost == [], "raise CONTRACT_VERSION in infra/outputs/contract.py, or keep these outputs"
 
 
-def test_a_taken_or_retyped_output_is_noticed() -> None:
-    promised = {"a": "string", "b": {"c": "integer", "d": "number"}}
-    assert missing(promised, {"a": "string", "b": {"c": "number"}}) == ["b.d", "b.c: integer is now number"]
-    assert missing(promised, {**promised, "e": "string"}) == []
+def test_new_outputs_are_promised_from_now_on() -> None:
+    new = missing(current(), promised(CONTRACT_VERSION))
+    assert new == [], f"add these to tests/infra/outputs_version_{CONTRACT_VERSION}.json: they are promised from now on"
+
+
+def test_a_version_is_raised_only_for_a_loss() -> None:
+    for version in range(2, CONTRACT_VERSION + 1):
+        assert missing(promised(version - 1), promised(version)), f"version {version} takes nothing away"
+
+
+@pytest.mark.parametrize("path", list(leaves(promised(CONTRACT_VERSION))), ids=".".join)
+def test_a_taken_or_retyped_output_is_noticed(path: tuple[str, ...]) -> None:
+    taken, retyped = copy.deepcopy(current()), copy.deepcopy(current())
+    for changed, change in ((taken, None), (retyped, "another type")):
+        group = changed
+        for name in path[:-1]:
+            group = group[name]
+        if change is None:
+            del group[path[-1]]
+        else:
+            group[path[-1]] = change
+        assert any(found.startswith(".".join(path)) for found in missing(promised(CONTRACT_VERSION), changed))
 
 
 def test_every_output_says_what_it_means() -> None:
@@ -76,3 +113,15 @@ def test_nothing_secret_is_exported(env: str) -> None:
     text = json.dumps(graph(env).outputs)
     assert "placeholder-key-of" not in text
     assert "kubeconfig" not in text
+
+
+@pytest.mark.parametrize("env", ENVIRONMENTS)
+def test_what_a_consumer_needs_is_there(env: str) -> None:
+    outputs, settings = graph(env).outputs, settings_of(env)
+    assert outputs["auth"]["keysIn"] in outputs["auth"]["howToGetAKey"]
+    assert outputs["auth"]["keysIn"] in outputs["arns"]["apiKeys"]
+    assert outputs["limits"]["paths"]
+    assert outputs["slo"]["itlP95Ms"] == settings.slo.itl_p95_ms
+    installed = settings.charts.prometheus_stack.value == "install"
+    assert (outputs["dashboards"]["prometheus"] is not None) == installed
+    assert (outputs["plan"]["missed"] == []) == outputs["plan"]["holds"]
