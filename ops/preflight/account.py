@@ -31,7 +31,7 @@ PERMISSIONS: Mapping[tuple[str, str], str] = {
     ("s3", "get_object"): "s3:GetObject",
     ("kms", "describe_key"): "kms:DescribeKey",
     ("kms", "get_key_rotation_status"): "kms:GetKeyRotationStatus",
-    ("iam", "get_role"): "iam:GetRole",
+    ("iam", "list_roles"): "iam:ListRoles",
     ("secretsmanager", "describe_secret"): "secretsmanager:DescribeSecret",
     ("acm", "describe_certificate"): "acm:DescribeCertificate",
 }
@@ -136,7 +136,9 @@ class Account:
 _TOKENS = {
     ("s3", "list_objects_v2"): ("ContinuationToken", "NextContinuationToken"),
     ("eks", "describe_addon_versions"): ("nextToken", "nextToken"),
+    ("iam", "list_roles"): ("Marker", "Marker"),
 }
+"""Request's and answer's names of the page token, where they aren't NextToken."""
 
 
 def _no_answer(error: ClientError, permission: str) -> NoAnswerError:

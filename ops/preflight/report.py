@@ -39,9 +39,7 @@ def show(needs: AccountNeeds, answers: Sequence[Answer], console: Console) -> No
         if answer.do:
             console.print(f"[{STYLES[answer.verdict]}]{answer.verdict.value}[/]: {_plain(answer.subject)}")
             console.print(f"    {_plain(answer.do)}", soft_wrap=True)
-    counts = ", ".join(
-        f"{sum(answer.verdict is verdict for answer in answers)} {verdict.value}" for verdict in Verdict
-    )
+    counts = ", ".join(f"{sum(answer.verdict is verdict for answer in answers)} {verdict.value}" for verdict in Verdict)
     console.print(counts)
 
 

@@ -45,9 +45,7 @@ def pool(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
         return
     nodes = max(0, free // spec.vcpus)
     short = "not even the declared traffic" if nodes < spec.min_nodes else "the declared traffic, but no peak"
-    yield will_fail(
-        subject, f"{found}: {nodes} nodes, {short}", needed, _raise("ec2", spec.quota_code, used + wanted)
-    )
+    yield will_fail(subject, f"{found}: {nodes} nodes, {short}", needed, _raise("ec2", spec.quota_code, used + wanted))
 
 
 def system(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
@@ -55,8 +53,7 @@ def system(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     kind, count = needs.cluster.system_instance_type, needs.cluster.system_nodes
     if kind[0] not in STANDARD_FAMILIES:
         return
-    types = aws.ask("ec2", "describe_instance_types", InstanceTypes=[kind])["InstanceTypes"]
-    wanted = int(types[0]["VCpuInfo"]["DefaultVCpus"]) * count
+    wanted = _vcpus(aws, {kind})[kind] * count
     limit, used = quota(aws, "ec2", STANDARD_QUOTA), _others(aws, needs, STANDARD_FAMILIES)
     found, needed = f"{limit} vCPU, {used} used by others", f"{wanted} vCPU: {count} {kind}"
     if limit - used >= wanted:
@@ -108,19 +105,24 @@ def _others(aws: Account, needs: AccountNeeds, families: str) -> int:
     """vCPUs of running on-demand instances of these families that don't belong to the environment's cluster."""
     states = {"Name": "instance-state-name", "Values": ["pending", "running"]}
     reservations = aws.all("ec2", "describe_instances", "Reservations", Filters=[states])
-    instances = [instance for reservation in reservations for instance in reservation["Instances"]]
-    return sum(
-        _vcpus(instance)
-        for instance in instances
+    types = [
+        str(instance["InstanceType"])
+        for reservation in reservations
+        for instance in reservation["Instances"]
         if instance["InstanceType"][0] in families
         and instance.get("InstanceLifecycle") != "spot"
         and _owner(instance) != needs.cluster.name
-    )
+    ]
+    vcpus = _vcpus(aws, set(types))
+    return sum(vcpus[kind] for kind in types)
 
 
-def _vcpus(instance: Any) -> int:
-    options = instance.get("CpuOptions") or {}
-    return int(options.get("CoreCount", 0)) * int(options.get("ThreadsPerCore", 0))
+def _vcpus(aws: Account, types: set[str]) -> dict[str, int]:
+    """vCPUs of instance types, as quotas count them."""
+    if not types:
+        return {}
+    found = aws.all("ec2", "describe_instance_types", "InstanceTypes", InstanceTypes=sorted(types))
+    return {str(kind["InstanceType"]): int(kind["VCpuInfo"]["DefaultVCpus"]) for kind in found}
 
 
 def _tags(thing: Any) -> dict[str, str]:
