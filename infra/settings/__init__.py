@@ -19,6 +19,7 @@ from srvmod.infra.settings.edge import (
     ImagesSettings,
 )
 from srvmod.infra.settings.loading import load
+from srvmod.infra.settings.prices import Price, PricesSettings
 from srvmod.infra.settings.problems import Problem, SettingsError
 from srvmod.infra.settings.pulumi_config import from_pulumi_config
 from srvmod.infra.settings.serving import (
@@ -51,6 +52,8 @@ __all__ = [
     "NetworkSettings",
     "Partition",
     "PoolSettings",
+    "Price",
+    "PricesSettings",
     "Problem",
     "ReservationKind",
     "ReservationSettings",

@@ -12,6 +12,7 @@ from srvmod.infra.settings.base import Allowed, Section
 from srvmod.infra.settings.cloud import AwsSettings, ClusterSettings, NetworkSettings, Partition
 from srvmod.infra.settings.edge import ChartsSettings, GatewaySettings, ImagesSettings
 from srvmod.infra.settings.names import PRODUCT
+from srvmod.infra.settings.prices import PricesSettings
 from srvmod.infra.settings.serving import (
     EngineSettings,
     ModelSettings,
@@ -53,6 +54,7 @@ class Settings(Section):
     gateway: GatewaySettings = GatewaySettings()
     images: ImagesSettings = ImagesSettings()
     charts: ChartsSettings = ChartsSettings()
+    prices: PricesSettings = PricesSettings()
     tags: dict[TagKey, TagValue] = Field(default_factory=dict)
     """Tags of everything that is made in AWS, beside the program's own."""
 

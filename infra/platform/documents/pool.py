@@ -19,6 +19,7 @@ from srvmod.infra.labels import (
 )
 
 MAX_PODS = 60
+ROOT_VOLUME_GIB = 100
 RESERVED_CPUS = 4
 """Kube and system reservations together, taken from the lowest CPUs (NUMA node 0) by the static CPU manager."""
 
@@ -53,7 +54,7 @@ class Pool:
     reservations: Sequence[Reservation] = ()
     consolidate_after: str = "30m"
     termination_grace: str = "30m"
-    root_volume_gib: int = 100
+    root_volume_gib: int = ROOT_VOLUME_GIB
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     instance: InstanceType = P5_48XLARGE
 

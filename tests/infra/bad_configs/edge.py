@@ -6,6 +6,21 @@ CERTIFICATE = "arn:aws:acm:us-east-1:444455556666:certificate/01234567-89ab-cdef
 
 CASES: tuple[Case, ...] = (
     Case(
+        "price without a date",
+        {"prices.gpuNode": {"usd": 55.04, "source": "a contract"}},
+        "srvmod:prices.gpuNode.readOn",
+        "(missing)",
+        "a date",
+        "gpuNode",
+    ),
+    Case(
+        "price of nothing",
+        {"prices.natGateway": {"usd": 0, "readOn": "2026-11-29", "source": "a contract"}},
+        "srvmod:prices.natGateway.usd",
+        "0",
+        "positive",
+    ),
+    Case(
         "certificate of another region",
         {"gateway.tlsSecret": DELETE, "gateway.certificateArn": CERTIFICATE.replace("us-east-1", "eu-west-2")},
         "srvmod:gateway.certificateArn",
