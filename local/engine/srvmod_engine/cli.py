@@ -8,7 +8,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
 import uvloop
 
@@ -27,6 +28,8 @@ from srvmod_engine.step_model import load_step_model
 
 _log = logging.getLogger("srvmod_engine")
 _STATS_SECONDS = 10.0
+_GARBAGE_SECONDS = 5.0
+_MOST_GARBAGE_SECONDS = 300.0
 
 
 async def run(config: EngineConfig, *, stop: asyncio.Event, started: "asyncio.Future[int] | None" = None) -> None:
@@ -54,20 +57,44 @@ async def run(config: EngineConfig, *, stop: asyncio.Event, started: "asyncio.Fu
     _log.info("Starting %s on http://%s:%d", SIMULATION, config.host, port)
     if started is not None:
         started.set_result(port)
-    stats = asyncio.create_task(_log_stats(engine, metrics)) if config.log_stats else None
-    gc.collect()
-    gc.freeze()  # what start-up made lives for ever; collections need not look at it
-    await stop.wait()
-    _log.info(
-        "[shutdown] mode=%s timeout=%ds", "drain" if config.shutdown_timeout else "abort", config.shutdown_timeout
-    )
-    # The port stays open meanwhile: /health and /metrics answer, new requests get 500.
-    await engine.shutdown(config.shutdown_timeout)
-    await server.close()
-    if stats is not None:
-        stats.cancel()
+    tasks = [asyncio.create_task(_collect_garbage(engine))]
+    if config.log_stats:
+        tasks.append(asyncio.create_task(_log_stats(engine, metrics)))
+    with _no_collections():
+        await stop.wait()
+        _log.info(
+            "[shutdown] mode=%s timeout=%ds", "drain" if config.shutdown_timeout else "abort", config.shutdown_timeout
+        )
+        # The port stays open meanwhile: /health and /metrics answer, new requests get 500.
+        await engine.shutdown(config.shutdown_timeout)
+        await server.close()
+    for task in tasks:
+        task.cancel()
     clock.close()
     _log.info("[shutdown] done")
+
+
+@contextlib.contextmanager
+def _no_collections() -> Iterator[None]:
+    """A collection of all objects takes longer than a token may be late, so it doesn't come by itself."""
+    gc.collect()
+    gc.freeze()  # what start-up made lives for ever
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+async def _collect_garbage(engine: Engine) -> None:
+    """Collect when nobody waits; under load, where ended requests leave no cycles, once in a long while."""
+    last = time.monotonic()
+    while True:
+        await asyncio.sleep(_GARBAGE_SECONDS)
+        if not engine.unfinished or time.monotonic() - last > _MOST_GARBAGE_SECONDS:
+            gc.collect()
+            last = time.monotonic()
 
 
 async def _log_stats(engine: Engine, metrics: EngineMetrics) -> None:

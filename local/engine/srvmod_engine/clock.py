@@ -27,6 +27,10 @@ class Clock(Protocol):
         """Return at `moment`, or at once (after one turn of the event loop) when it has passed."""
         ...
 
+    def hold_until(self, moment: float) -> None:
+        """Return at `moment`, without a turn of the event loop; at once when it has passed."""
+        ...
+
 
 class _Timespec(ctypes.Structure):
     _fields_ = (("sec", ctypes.c_long), ("nsec", ctypes.c_long))
@@ -68,6 +72,12 @@ class TimerClock:
             await self._waiter
         finally:
             self._waiter = None
+
+    def hold_until(self, moment: float) -> None:
+        """See Clock."""
+        left = moment - time.monotonic()
+        if left > 0:
+            time.sleep(left)
 
     def _fired(self) -> None:
         try:

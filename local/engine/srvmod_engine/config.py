@@ -31,6 +31,9 @@ class EngineConfig:
     gpu_memory_utilization: float
     prefix_caching: bool
     chunked_prefill: bool
+    long_prefill_tokens: int
+    reserve_whole_prompt: bool
+    watermark: float
     stream_interval: int
     host: str
     port: int
@@ -92,6 +95,9 @@ def _unsupported(args: argparse.Namespace) -> list[str]:
         "--speculative-config": args.speculative_config is not None,
         "--pipeline-parallel-size above 1": args.pipeline_parallel_size > 1,
         "--data-parallel-size above 1": args.data_parallel_size > 1,
+        "--scheduling-policy priority": args.scheduling_policy == "priority",
+        "--prefill-schedule-interval above 1": args.prefill_schedule_interval > 1,
+        "--long-prefill-token-threshold-adaptive": bool(args.long_prefill_token_threshold_adaptive),
         "--api-server-count above 1": (args.api_server_count or 1) > 1,
     }
     return [f"{name}: vLLM knows it, the simulation doesn't do it" for name, given in asked.items() if given]
@@ -177,6 +183,11 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
         f"--gpu-memory-utilization {args.gpu_memory_utilization}: must be above 0 and at most 1",
     )
     problems.unless(args.stream_interval >= 1, f"--stream-interval {args.stream_interval}: must be at least 1")
+    problems.unless(0 <= args.watermark < 1, f"--watermark {args.watermark}: must be at least 0 and below 1")
+    problems.unless(
+        args.long_prefill_token_threshold >= 0,
+        f"--long-prefill-token-threshold {args.long_prefill_token_threshold}: must not be negative",
+    )
     problems.unless(args.shutdown_timeout >= 0, f"--shutdown-timeout {args.shutdown_timeout}: must not be negative")
     problems.unless(
         args.kv_cache_dtype in memory.known_kv_dtypes(),
@@ -215,6 +226,9 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
         gpu_memory_utilization=args.gpu_memory_utilization,
         prefix_caching=args.enable_prefix_caching is not False,
         chunked_prefill=chunked,
+        long_prefill_tokens=args.long_prefill_token_threshold,
+        reserve_whole_prompt=args.scheduler_reserve_full_isl is not False,
+        watermark=args.watermark,
         stream_interval=args.stream_interval,
         host=args.host or "0.0.0.0",
         port=args.port,

@@ -1,24 +1,30 @@
 """The step loop: schedule, wait as long as the step model says, hand out one token per sequence.
 
-One task runs it. Requests join at step boundaries and leave as soon as they have their last token. When the
-simulation itself is too slow for the configured speed it says so (srvmod_sim_step_lag_seconds,
-srvmod_sim_lagging_steps_total and a log line) instead of pretending to have been on time.
+One task runs it. Requests join at step boundaries and leave as soon as they have their last token. The tokens of a
+step are made while it runs, so that only sending is left when it ends. When the simulation itself is too slow for the
+configured speed it says so (see `punctuality`) instead of pretending to have been on time.
 """
 
 import asyncio
 import logging
 from enum import Enum
+from typing import Final
 
 from srvmod_engine.clock import Clock
 from srvmod_engine.config import EngineConfig
+from srvmod_engine.histogram import Run
 from srvmod_engine.kv_cache import KVCache
 from srvmod_engine.metrics import EngineMetrics
-from srvmod_engine.scheduler import Plan, Scheduler
+from srvmod_engine.punctuality import GROUP, Punctuality
+from srvmod_engine.scheduler import Limits, Plan, Scheduler
 from srvmod_engine.sequence import Sequence
 from srvmod_engine.step_model import StepModel
 
 _log = logging.getLogger(__name__)
-_LAG_LOG_SECONDS = 5.0
+
+
+_MOST_OF_A_STEP: Final = 0.6
+"""Share of a step within which its tokens leave, however many they are."""
 
 
 class State(Enum):
@@ -48,15 +54,22 @@ class Engine:
         self._steps = steps
         self._scheduler = Scheduler(
             KVCache(config.num_blocks, config.block_size, prefix_caching=config.prefix_caching),
-            max_seqs=config.max_num_seqs,
-            max_tokens=config.max_batched_tokens,
-            chunked_prefill=config.chunked_prefill,
+            Limits(
+                max_num_seqs=config.max_num_seqs,
+                max_num_batched_tokens=config.max_batched_tokens,
+                chunked_prefill=config.chunked_prefill,
+                long_prefill_tokens=config.long_prefill_tokens,
+                reserve_whole_prompt=config.reserve_whole_prompt,
+                watermark=config.watermark,
+            ),
         )
+        self._punctuality = Punctuality(metrics)
+        self._begun: list[Sequence] = []
+        """Sequences that got their first token in the last step."""
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
-        self._lag_logged = float("-inf")
 
     @property
     def unfinished(self) -> int:
@@ -134,48 +147,27 @@ class Engine:
         while self.state is not State.STOPPED:
             if not scheduler.has_work():
                 self._note_queue()
+                self._punctuality.pause()
                 self._idle.set()
                 self._wake.clear()
                 await self._wake.wait()
                 deadline = clock.now()
                 continue
-            begun = deadline
             plan = scheduler.schedule()
-            self._started(plan, begun)
+            self._started(plan, deadline)
             seconds = self._steps.seconds(plan.batch) * self.config.sim.time_scale
             deadline += seconds
+            self._make_ready(plan)
             await clock.sleep_until(deadline)
-            now = clock.now()
-            self._hand_out(plan, now)
-            deadline = self._account_lag(now - deadline, seconds, deadline, now)
-
-    def _account_lag(self, lag: float, seconds: float, deadline: float, now: float) -> float:
-        """Record how late the step was; the moment from which the next one counts."""
-        self.metrics.lag.observe(max(0.0, lag))
-        if lag <= max(seconds, 0.001):
-            return deadline  # small delays are made up for, so that the mean stays right
-        self.metrics.lagging += 1
-        if now - self._lag_logged > _LAG_LOG_SECONDS:
-            self._lag_logged = now
-            _log.warning(
-                "the simulation lags: a step of %.1f ms ended %.1f ms late; latencies are longer than the model's",
-                seconds * 1e3,
-                lag * 1e3,
-            )
-        return now
+            begun = clock.now()
+            self._hand_out(plan, begun, seconds)
+            if not self._punctuality.step(planned=seconds, due=deadline, begun=begun, ended=clock.now()):
+                deadline = begun  # smaller delays are made up for, so that the mean stays right
 
     def _started(self, plan: Plan, now: float) -> None:
         metrics = self.metrics
-        cached = 0
         for seq in plan.admitted:
             seq.scheduled = now
-            cached += seq.cached_prompt
-        if plan.admitted:
-            prompt = sum(len(seq.prompt) for seq in plan.admitted)
-            metrics.counters["vllm:prompt_tokens"] += prompt
-            metrics.counters["vllm:prompt_tokens_cached"] += cached
-            metrics.prompt_by_source["local_compute"] += prompt - cached
-            metrics.prompt_by_source["local_cache_hit"] += cached
         if plan.queried:
             metrics.counters["vllm:prefix_cache_queries"] += plan.queried
             metrics.counters["vllm:prefix_cache_hits"] += plan.hits
@@ -183,51 +175,89 @@ class Engine:
         metrics.counters["vllm:num_preemptions"] += plan.preempted
         self._note_queue()
 
-    def _hand_out(self, plan: Plan, now: float) -> None:
-        """Give every sequence that finished a forward pass its next token."""
-        sampling = self._scheduler.complete(plan)
+    def _make_ready(self, plan: Plan) -> None:
+        """A block's worth of events for every stream that has begun a new block."""
+        size = self.config.block_size
+        for seq in [*plan.extended, *self._begun]:
+            done = seq.generated
+            if done and not seq.ready and not seq.finished:
+                # To the end of the block, where the sequence comes by here again.
+                seq.ready = seq.sink.events(done, done + size - (seq.target - 1) % size)
+                seq.ready.reverse()
+                seq.write = seq.sink.writer()
+        self._begun = []
+
+    def _hand_out(self, plan: Plan, now: float, step: float) -> None:
+        """Send every sequence that finished a forward pass its next token.
+
+        Tokens leave at places of their own within the step, so that one that takes longer shifts only its neighbours
+        and each client sees even intervals.
+        """
+        sampling = plan.sampling
         metrics = self.metrics
-        latency = metrics.histograms["vllm:inter_token_latency_seconds"]
-        ended: list[Sequence] = []
-        previous = 0.0
-        same = 0
-        for seq in sampling:
-            if seq.finished:
-                continue  # its client went while an earlier token of this step was written
-            token, text = seq.answer.next()
-            output = seq.output
-            output.append(token)
-            stop = seq.answer.stop
-            reason = stop.finish_reason if len(output) >= stop.length else None
-            if len(output) == 1:
-                seq.first_token = now
-                metrics.histograms["vllm:time_to_first_token_seconds"].observe(now - seq.arrival)
-            elif seq.last_token == previous:
-                same += 1
-            else:
-                if same:
-                    latency.observe(now - previous, same)
-                previous = seq.last_token
-                same = 1
-            seq.last_token = now
-            if reason is not None:
-                ended.append(seq)
-            seq.sink.token(token, text, reason)
-        if same:
-            latency.observe(now - previous, same)
-        metrics.counters["vllm:generation_tokens"] += len(sampling)
-        batch = plan.batch
-        metrics.histograms["vllm:iteration_tokens_total"].observe(batch.prefill_tokens + len(sampling))
+        clock = self.clock
+        itl = Run(metrics.histograms["vllm:inter_token_latency_seconds"], now)
+        pace = min(self.config.sim.send_pace_us * 1e-6, _MOST_OF_A_STEP * step / len(sampling)) if sampling else 0.0
+        others: list[Sequence] = []
+        for start in range(0, len(sampling), GROUP):
+            clock.hold_until(now + start * pace)
+            group = sampling[start : start + GROUP]
+            self._punctuality.group(clock.now(), len(group))
+            for seq in group:
+                if not seq.ready:
+                    others.append(seq)
+                    continue
+                if not seq.write(seq.ready.pop()):
+                    seq.ready.clear()
+                seq.generated += 1
+                if seq.last_token == itl.since:
+                    itl.times += 1
+                else:
+                    itl.begin(seq.last_token)
+                seq.last_token = now
+        itl.end()
+        # What takes longer comes last, so that it delays nobody else.
+        left = [seq for seq in others if not seq.finished]
+        ended = [seq for seq in left if self._one_token(seq, now)]
+        tokens = len(sampling) - len(others) + len(left)
+        metrics.counters["vllm:generation_tokens"] += tokens
+        metrics.histograms["vllm:iteration_tokens_total"].observe(plan.batch.prefill_tokens + tokens)
         self._scheduler.finish(ended)
         for seq in ended:
             self._finished(seq, now)
+
+    def _one_token(self, seq: Sequence, now: float) -> bool:
+        """First and last tokens, and all those of answers that aren't plain streams; whether it was the last."""
+        answer, number = seq.answer, seq.generated
+        seq.generated += 1
+        last = seq.generated >= answer.stop.length
+        if number:
+            self.metrics.histograms["vllm:inter_token_latency_seconds"].observe(now - seq.last_token)
+        else:
+            self._first_token(seq, now)
+            self._begun.append(seq)
+        seq.last_token = now
+        (token,) = answer.ids(number, number + 1)
+        seq.sink.token(token, answer.text(number), answer.stop.finish_reason if last else None)
+        return last
+
+    def _first_token(self, seq: Sequence, now: float) -> None:
+        """vLLM counts a prompt when its first token comes."""
+        seq.first_token = now
+        metrics = self.metrics
+        prompt, cached = len(seq.prompt), seq.cached_prompt
+        metrics.histograms["vllm:time_to_first_token_seconds"].observe(now - seq.arrival)
+        metrics.counters["vllm:prompt_tokens"] += prompt
+        metrics.counters["vllm:prompt_tokens_cached"] += cached
+        metrics.prompt_by_source["local_compute"] += prompt - cached
+        metrics.prompt_by_source["local_cache_hit"] += cached
 
     def _finished(self, seq: Sequence, now: float) -> None:
         """The per-request figures, with vLLM's definitions (v1/metrics/stats.py)."""
         histograms = self.metrics.histograms
         self.metrics.success[seq.answer.stop.finish_reason] += 1
         decode = seq.last_token - seq.first_token
-        generated = len(seq.output)
+        generated = seq.generated
         for name, value in (
             ("e2e_request_latency_seconds", now - seq.arrival),
             ("request_queue_time_seconds", seq.scheduled - seq.arrival),

@@ -1,21 +1,16 @@
-"""The metrics of vLLM 0.33.0: names, labels, help texts and buckets of vllm/v1/metrics/loggers.py.
-
-Histograms are plain arrays that take many equal observations at once, since one step gives hundreds of equal
-inter-token latencies; prometheus_client renders them.
-"""
+"""The metrics of vLLM 0.33.0: names, labels, help texts and buckets of vllm/v1/metrics/loggers.py."""
 
 import time
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
-from prometheus_client.utils import floatToGoString
 
 from srvmod_engine.buckets import bounds_for
 from srvmod_engine.config import EngineConfig
+from srvmod_engine.histogram import Histogram
 
 _HISTOGRAMS: Final[dict[str, tuple[str, str]]] = {
     "vllm:request_prompt_tokens": ("request_tokens", "Number of prefill tokens processed."),
@@ -93,34 +88,6 @@ _HTTP_SECONDS: Final = (0.1, 0.5, 1.0)  # prometheus-fastapi-instrumentator's de
 _LAG_SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.25, 1.0)
 
 
-class Histogram:
-    """Counts per bucket; `observe` takes the same value any number of times."""
-
-    __slots__ = ("bounds", "counts", "created", "total")
-
-    def __init__(self, bounds: Iterable[float]) -> None:
-        self.bounds = [*bounds]
-        self.counts = [0] * (len(self.bounds) + 1)
-        self.total = 0.0
-        self.created = time.time()
-
-    def observe(self, value: float, times: int = 1) -> None:
-        """Record `times` observations of `value`; a bound belongs to its own bucket, as in Prometheus."""
-        self.counts[bisect_left(self.bounds, value)] += times
-        self.total += value * times
-
-    def add_to(self, family: HistogramMetricFamily, labels: list[str]) -> None:
-        """Render into a metric family, cumulated, with the `_created` time."""
-        cumulated = 0
-        rows: list[tuple[str, float]] = []
-        for bound, count in zip([*self.bounds, float("inf")], self.counts, strict=True):
-            cumulated += count
-            rows.append((floatToGoString(bound), cumulated))
-        family.add_metric(labels, rows, self.total)
-        names = dict(zip(family._labelnames, labels, strict=True))
-        family.add_sample(f"{family.name}_created", names, self.created)
-
-
 class EngineMetrics:
     """All figures of one engine; a prometheus_client collector."""
 
@@ -141,6 +108,9 @@ class EngineMetrics:
         self.http: dict[tuple[str, str, str], int] = {}
         self.http_seconds: dict[tuple[str, str], Histogram] = {}
         self.lag = Histogram(_LAG_SECONDS)
+        self.hand_out = Histogram(_LAG_SECONDS)
+        self.timing_error = Histogram(_LAG_SECONDS)
+        self.lagging_steps = 0
         self.lagging = 0
 
     def count_http(self, handler: str, method: str, status: int, seconds: float) -> None:
@@ -250,18 +220,30 @@ class EngineMetrics:
         )
         simulated.add_metric([self._config.shape.name, self._config.sim.step_model], 1)
         yield simulated
-        lag = HistogramMetricFamily(
-            "srvmod_sim_step_lag_seconds",
-            "How late steps ended against the step model: time the simulation itself could not keep.",
+        for name, text, histogram in (
+            ("step_lag", "How late the first token of a step went out against the step model.", self.lag),
+            ("hand_out", "From the first to the last token of a step: the clients get them one by one.", self.hand_out),
+            (
+                "timing_error",
+                "Per token: lateness of its step, or error of its interval, the larger.",
+                self.timing_error,
+            ),
+        ):
+            family = HistogramMetricFamily(f"srvmod_sim_{name}_seconds", text, labels=[])
+            histogram.add_to(family, [])
+            yield family
+        lagging = GaugeMetricFamily(
+            "srvmod_sim_lagging",
+            "1 while the simulation can't keep its time: p95 of the timing error was above 1 ms in the last 5 s.",
             labels=[],
         )
-        self.lag.add_to(lag, [])
-        yield lag
-        lagging = CounterMetricFamily(
+        lagging.add_metric([], self.lagging)
+        yield lagging
+        steps = CounterMetricFamily(
             "srvmod_sim_lagging_steps", "Steps that ended later than a whole step after their time.", labels=[]
         )
-        lagging.add_metric([], self.lagging, created=self._created)
-        yield lagging
+        steps.add_metric([], self.lagging_steps, created=self._created)
+        yield steps
 
     def _http(self) -> Iterator[Metric]:
         requests = CounterMetricFamily(

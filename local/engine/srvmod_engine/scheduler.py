@@ -1,6 +1,6 @@
 """Continuous batching as vLLM's V1 scheduler does it: running sequences first, then waiting ones, one token budget.
 
-Pure bookkeeping without time or I/O: `schedule()` says what the next step computes, `complete()` applies it.
+Pure bookkeeping without time or I/O: `schedule()` says what the next step computes, `finish()` ends sequences.
 """
 
 from collections import deque
@@ -11,12 +11,30 @@ from srvmod_engine.sequence import Sequence
 from srvmod_engine.step_model import StepBatch
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What bounds a step, as vLLM's options of the same names say."""
+
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    chunked_prefill: bool = True
+    long_prefill_tokens: int = 0
+    """Most tokens of one prompt per step while others are there (--long-prefill-token-threshold); 0: no bound."""
+    reserve_whole_prompt: bool = True
+    """A prompt starts only when all of it will fit (--scheduler-reserve-full-isl)."""
+    watermark: float = 0.0
+    """Share of all blocks that admissions leave free (--watermark)."""
+
+
 @dataclass(slots=True)
 class Plan:
-    """One step: which sequence computes how many tokens, and what the scheduler did to get there."""
+    """One step, and what the scheduler did to get there."""
 
-    work: list[tuple[Sequence, int]]
-    batch: StepBatch
+    batch: StepBatch = field(default_factory=lambda: StepBatch(0, 0, 0, 0, 0))
+    sampling: list[Sequence] = field(default_factory=list)
+    """Sequences that have computed all their tokens with this step and so get another one, in batch order."""
+    extended: list[Sequence] = field(default_factory=list)
+    """Sequences that decode and got a block: the next `block_size` tokens of each need none."""
     admitted: list[Sequence] = field(default_factory=list)
     """First scheduled in this step (not resumed after a preemption)."""
     preempted: int = 0
@@ -29,13 +47,12 @@ class Plan:
 class Scheduler:
     """Waiting and running sequences, and the KV cache they share."""
 
-    def __init__(self, cache: KVCache, *, max_seqs: int, max_tokens: int, chunked_prefill: bool) -> None:
+    def __init__(self, cache: KVCache, limits: Limits) -> None:
         self.cache = cache
-        self.max_seqs = max_seqs
-        self.max_tokens = max_tokens
-        self.chunked_prefill = chunked_prefill
+        self.limits = limits
         self.waiting: deque[Sequence] = deque()
         self.running: list[Sequence] = []
+        self._headroom = int(limits.watermark * cache.blocks)
 
     def add(self, seq: Sequence) -> None:
         """Queue a new sequence; it joins at a step boundary."""
@@ -47,9 +64,10 @@ class Scheduler:
         if seq.finished:
             return
         seq.finished = True
-        if seq in self.running:
+        seq.ready.clear()
+        if seq.running:
             self.running.remove(seq)
-        elif seq in self.waiting:
+        else:
             self.waiting.remove(seq)
         self.cache.release(seq)
 
@@ -58,99 +76,89 @@ class Scheduler:
         return bool(self.running or self.waiting)
 
     def schedule(self) -> Plan:
-        """Choose the next step's work."""
-        budget = self.max_tokens
-        work: list[tuple[Sequence, int]] = []
-        decode_seqs = decode_context = prefill_tokens = prefill_context = prefill_seqs = 0
-        preempted = 0
-        index = 0
-        running = self.running
-        while index < len(running) and budget > 0:
-            seq = running[index]
-            todo = seq.target - seq.computed
-            count = todo if todo <= budget else budget
-            if not self.cache.grow(seq, seq.computed + count):
-                gone = self._make_room(seq, seq.computed + count)
-                preempted += gone
-                if index == len(running):
+        """Choose the next step's work. Its tokens count as computed from now on, as they do in vLLM."""
+        limits = self.limits
+        budget = limits.max_num_batched_tokens
+        others = len(self.running) + len(self.waiting) > 1
+        most = limits.long_prefill_tokens if limits.long_prefill_tokens and others else budget
+        plan = Plan()
+        sampling = plan.sampling
+        decodes = decode_context = 0
+        prompts = _Prompts()
+        for seq in self.running:
+            if budget <= 0:
+                break
+            computed = seq.computed
+            todo = seq.target - computed
+            count = 1 if todo == 1 else min(todo, budget, most)
+            end = computed + count
+            # The one comparison covers both a new block and a full one; most steps of a sequence need neither.
+            if end >= seq.room:
+                if not self._extend(seq, end, plan):
                     break  # it was the last one and had to go itself
-            work.append((seq, count))
+                plan.extended.append(seq)
+            seq.computed = end
             budget -= count
-            if todo == 1 and seq.output:
-                decode_seqs += 1
-                decode_context += seq.computed + 1
+            if count == todo:
+                seq.target = end + 1
+                sampling.append(seq)
+            if todo == 1:
+                decodes += 1
+                decode_context += end
             else:
-                prefill_seqs += 1
-                prefill_tokens += count
-                prefill_context += count * (seq.computed + (count + 1) // 2)
-            index += 1
-        plan = Plan(work, StepBatch(0, 0, 0, 0, 0), preempted=preempted)
-        while not preempted and budget > 0 and self.waiting and len(running) < self.max_seqs:
-            count = self._admit(plan, budget)
+                prompts.add(computed, count)
+        while budget > 0 and self.waiting and not plan.preempted and len(self.running) < limits.max_num_seqs:
+            seq = self.waiting[0]
+            headroom = self._headroom if decodes or prompts.chunks else 0
+            count = self._admit(seq, plan, budget, most, headroom)
             if not count:
                 break
-            seq = running[-1]
             budget -= count
-            prefill_seqs += 1
-            prefill_tokens += count
-            prefill_context += count * (seq.computed + (count + 1) // 2)
-        plan.batch = StepBatch(decode_seqs, decode_context, prefill_tokens, prefill_context, prefill_seqs)
+            prompts.add(seq.computed, count)
+            seq.computed += count
+            if seq.computed == seq.target:
+                seq.target += 1
+                sampling.append(seq)
+        plan.batch = StepBatch(decodes, decode_context, prompts.tokens, prompts.context, prompts.chunks)
         return plan
 
-    def _admit(self, plan: Plan, budget: int) -> int:
-        """Start the first waiting sequence; the tokens it computes, 0 when it must wait longer."""
-        seq = self.waiting[0]
-        found = self.cache.attach_prefix(seq)
-        todo = seq.target - seq.computed
-        count = min(todo, budget)
-        fits = count == todo or self.chunked_prefill
-        if not fits or not self.cache.grow(seq, seq.computed + count):
-            self.cache.release(seq)
-            return 0
-        self.waiting.popleft()
-        self.running.append(seq)
-        plan.work.append((seq, count))
-        plan.queried += seq.target
-        plan.hits += found
-        if not seq.preemptions:
-            seq.cached_prompt = found
-            plan.admitted.append(seq)
-        return count
-
-    def _make_room(self, seq: Sequence, tokens: int) -> int:
-        """Preempt from the end of the batch until `seq` fits or has gone itself; how many went."""
-        gone = 0
-        while not self.cache.grow(seq, tokens):
-            # The sequence that came last gives way, as with vLLM's fcfs policy.
+    def _extend(self, seq: Sequence, end: int, plan: Plan) -> bool:
+        """Blocks for a running sequence; the ones that came last give way, as with vLLM's fcfs policy."""
+        while not self.cache.extend(seq, end):
             victim = self.running.pop()
             self._preempt(victim)
-            gone += 1
+            plan.preempted += 1
             if victim is seq:
-                break
-        return gone
+                return False
+        return True
 
     def _preempt(self, seq: Sequence) -> None:
         """Vacate its blocks; it will be computed again from what the prefix cache still has."""
         self.cache.release(seq)
+        seq.running = False
         seq.preemptions += 1
         seq.target = seq.length
         self.waiting.appendleft(seq)
 
-    def complete(self, plan: Plan) -> list[Sequence]:
-        """Apply a finished step; the sequences that sample a token now, in batch order."""
-        sampling: list[Sequence] = []
-        block = self.cache.block_size
-        for seq, count in plan.work:
-            if seq.finished:
-                continue  # removed while the step ran
-            before = seq.computed
-            seq.computed = before + count
-            if before // block != seq.computed // block:
-                self.cache.publish(seq)
-            if seq.computed == seq.target:
-                seq.target += 1
-                sampling.append(seq)
-        return sampling
+    def _admit(self, seq: Sequence, plan: Plan, budget: int, most: int, headroom: int) -> int:
+        """Start the first waiting sequence; the tokens it computes, 0 when it must wait longer."""
+        found = self.cache.lookup(seq)
+        hits = len(found) * self.cache.block_size
+        count = min(seq.target - hits, most)
+        if count > budget and not self.limits.chunked_prefill:
+            return 0
+        count = min(count, budget)
+        if not self.cache.admit(seq, found, count, whole=self.limits.reserve_whole_prompt, headroom=headroom):
+            return 0
+        self.waiting.popleft()
+        self.running.append(seq)
+        seq.running = True
+        plan.queried += seq.target
+        plan.hits += hits
+        if not seq.preemptions:
+            seq.cached_prompt = hits
+            plan.admitted.append(seq)
+        return count
 
     def finish(self, ended: list[Sequence]) -> None:
         """Take sequences that got their last token out of the batch; their room is free for the next step."""
@@ -160,3 +168,18 @@ class Scheduler:
             seq.finished = True
             self.cache.release(seq)
         self.running = [seq for seq in self.running if not seq.finished]
+
+
+class _Prompts:
+    """The prompt chunks of one step."""
+
+    __slots__ = ("chunks", "context", "tokens")
+
+    def __init__(self) -> None:
+        self.chunks = self.tokens = self.context = 0
+
+    def add(self, before: int, count: int) -> None:
+        """A chunk of `count` tokens after `before` others."""
+        self.chunks += 1
+        self.tokens += count
+        self.context += count * (before + (count + 1) // 2)

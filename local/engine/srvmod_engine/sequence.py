@@ -1,9 +1,18 @@
 """One sequence (one choice of one request) on its way through the engine."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from srvmod_engine.tokens import Answer
+
+Writer = Callable[[bytes], bool]
+"""Sends bytes to a client at once; False when it reads too slowly and wants to be asked before."""
+
+
+def nowhere(_: bytes) -> bool:
+    """The writer of a sequence that has none."""
+    return False
 
 
 class Sink(Protocol):
@@ -11,6 +20,17 @@ class Sink(Protocol):
 
     def token(self, token: int, text: str, finish_reason: str | None) -> None:
         """One token; the last one carries the finish reason (`stop` or `length`)."""
+        ...
+
+    def events(self, start: int, end: int) -> list[bytes]:
+        """Tokens from number `start` to before `end` as bytes for `writer`; none when they must go through `token`.
+
+        Made while a step runs, so that as little work as possible stands between its end and the client.
+        """
+        ...
+
+    def writer(self) -> Writer:
+        """What sends the bytes that `events` made."""
         ...
 
     def aborted(self) -> None:
@@ -37,23 +57,44 @@ class Sequence:
     max_tokens: int
     arrival: float
     group: Group
-    output: list[int] = field(default_factory=list)
+    generated: int = 0
+    """Tokens of the answer that were handed out."""
     computed: int = 0
-    """Tokens whose KV is in the cache."""
+    """Tokens whose KV is in the cache, those of the step in progress included."""
     target: int = 0
     """Tokens that must be computed before the next one can be sampled."""
-    shared_hashes: list[int] = field(default_factory=list)
-    """Hashes of its full blocks that the prefix cache knows, in order."""
-    private_blocks: int = 0
+    blocks: list[int] = field(default_factory=list)
+    """Its KV blocks, in order."""
+    room: int = 0
+    """Tokens that its blocks hold."""
+    named: int = 0
+    """Leading blocks that the prefix cache knows."""
+    contents: list[bytes] = field(default_factory=list)
+    """Hashes of its full blocks, as far as they were needed."""
     cached_prompt: int = 0
     """Prompt tokens found in the prefix cache when first scheduled."""
     preemptions: int = 0
     scheduled: float = 0.0
     first_token: float = 0.0
     last_token: float = 0.0
+    ready: list[bytes] = field(default_factory=list)
+    """Its next events, the last one first."""
+    write: Writer = nowhere
+    running: bool = False
     finished: bool = False
 
     @property
     def length(self) -> int:
         """Prompt and output so far, tokens."""
-        return len(self.prompt) + len(self.output)
+        return len(self.prompt) + self.generated
+
+    def tokens(self, start: int, end: int) -> list[int]:
+        """Tokens of prompt and output together."""
+        prompt = len(self.prompt)
+        if end <= prompt:
+            return self.prompt[start:end]
+        return self.prompt[start:] + self.answer.ids(max(0, start - prompt), end - prompt)
+
+    def output(self) -> list[int]:
+        """The answer's tokens so far."""
+        return self.answer.ids(0, self.generated)

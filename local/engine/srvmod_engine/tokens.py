@@ -6,6 +6,7 @@ syllables, each exactly one token, so that counting a returned answer gives the 
 sent back hits the prefix cache.
 """
 
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,8 +54,14 @@ def encode_chat(messages: Sequence[tuple[str, str]], *, add_generation_prompt: b
     return ids
 
 
-_WORD_IDS: Final = tuple(token_id(" " + word) for word in WORDS)
-_FIRST_IDS: Final = tuple(token_id(word) for word in WORDS)
+_ORDER: Final = tuple(random.Random(4900).sample(WORDS, len(WORDS)))
+"""The words as answers go through them, each answer from a place of its own."""
+_SPACED: Final = tuple(" " + word for word in _ORDER) * 2
+"""Twice, so that every stretch shorter than the list is one slice."""
+WORD_BYTES: Final = 5
+"""Length of a word with the space before it."""
+_ENCODED: Final = tuple(word.encode() for word in _SPACED)
+_IDS: Final = tuple(token_id(word) for word in _SPACED)
 
 
 @dataclass(frozen=True)
@@ -67,13 +74,13 @@ class Stop:
 
 
 class Answer:
-    """One deterministic answer: `next()` gives its tokens one by one.
+    """One deterministic answer, known as a whole beforehand: its tokens by number, from 0 to `stop.length` - 1.
 
     `seed` fixes the words; `natural_length` is where it would end by itself; `leading_space` says whether the first
     word follows text (completions) or starts a message (chat).
     """
 
-    __slots__ = ("_count", "_cut", "_leading", "_state", "stop")
+    __slots__ = ("_cut", "_leading", "_start", "stop")
 
     def __init__(
         self,
@@ -86,8 +93,7 @@ class Answer:
         leading_space: bool = False,
         include_stop: bool = False,
     ) -> None:
-        self._state = seed & 0x7FFFFFFF
-        self._count = 0
+        self._start = seed % len(WORDS)
         self._leading = leading_space
         self._cut: list[str] | None = None
         natural_length = max(natural_length, min_tokens + 1)
@@ -99,37 +105,53 @@ class Answer:
         if stop_strings:
             self._look_ahead(stop_strings, min_tokens, include_stop)
 
-    def next(self) -> tuple[int, str]:
-        """Id and text of the next token; the natural end is the end-of-turn token with empty text."""
-        self._count += 1
-        if self.stop.finish_reason == "stop" and self.stop.reason is None and self._count == self.stop.length:
-            return _END_OF_TURN, ""
-        index = self._draw()
-        first = self._count == 1 and not self._leading
-        text = WORDS[index] if first else " " + WORDS[index]
-        if self._cut is not None:
-            text = self._cut[self._count - 1]
-        return (_FIRST_IDS if first else _WORD_IDS)[index], text
+    @property
+    def uncut(self) -> int:
+        """Leading tokens that are whole words after a space, but for the first: what `encoded` may be asked for."""
+        return 0 if self._cut is not None else self.stop.length - 1
 
-    def _draw(self) -> int:
-        self._state = (self._state * 1103515245 + 12345) & 0x7FFFFFFF
-        return (self._state >> 8) % len(WORDS)
+    def text(self, number: int) -> str:
+        """Text of one token; the natural end has none."""
+        if self._cut is not None:
+            return self._cut[number]
+        return "" if self._ends(number) else self._word(number)
+
+    def ids(self, start: int, end: int) -> list[int]:
+        """Ids of the tokens from `start` to before `end`."""
+        ids: list[int] = []
+        for number in range(start, end):
+            if self._ends(number):
+                ids.append(_END_OF_TURN)
+            elif number == 0 and not self._leading:
+                ids.append(token_id(self._word(0)))
+            else:
+                ids.append(_IDS[(self._start + number) % len(WORDS)])
+        return ids
+
+    def encoded(self, start: int, end: int) -> tuple[bytes, ...]:
+        """Text of the tokens from `start` (at least 1) to before `end` (at most `uncut`), as bytes."""
+        first = (self._start + start) % len(WORDS)
+        return _ENCODED[first : first + end - start]
+
+    def _ends(self, number: int) -> bool:
+        """Whether this token is the end of turn."""
+        stop = self.stop
+        return number == stop.length - 1 and stop.finish_reason == "stop" and stop.reason is None
+
+    def _word(self, number: int) -> str:
+        word = _SPACED[(self._start + number) % len(WORDS)]
+        return word if number or self._leading else word[1:]
 
     def _look_ahead(self, stop_strings: Sequence[str], min_tokens: int, include_stop: bool) -> None:
         """Find the first stop string. The answer is known beforehand, so no text has to be held back."""
-        saved = self._state
         texts: list[str] = []
         whole = ""
-        for _ in range(self.stop.length):
-            self._count += 1
-            at_end = self.stop.finish_reason == "stop" and self._count == self.stop.length
-            index = 0 if at_end else self._draw()
-            first = self._count == 1 and not self._leading
-            text = "" if at_end else (WORDS[index] if first else " " + WORDS[index])
+        for number in range(self.stop.length):
+            text = self.text(number)
             start = len(whole)
             texts.append(text)
             whole += text
-            if self._count <= min_tokens:
+            if number < min_tokens:
                 continue
             hits = [
                 (position, stop)
@@ -151,8 +173,6 @@ class Answer:
                 self._cut = texts
                 self.stop = Stop(len(texts), "stop", stop)
                 break
-        self._state = saved
-        self._count = 0
 
 
 def natural_length(seed: int, typical: int) -> int:

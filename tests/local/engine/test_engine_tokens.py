@@ -13,8 +13,13 @@ _FRAMES = Frames(chat=True, id="chatcmpl-1", created=1, model="m", fingerprint=N
 def _answer(seed: int, **more: object) -> tuple[list[int], list[str], tokens.Stop]:
     settings = {"max_tokens": 40, "natural_length": 1000, **more}
     answer = tokens.Answer(seed, **settings)  # type: ignore[arg-type]
-    pairs = [answer.next() for _ in range(answer.stop.length)]
-    return [token for token, _ in pairs], [text for _, text in pairs], answer.stop
+    length = answer.stop.length
+    ids = answer.ids(0, length)
+    middle = answer.encoded(1, answer.uncut) if answer.uncut > 1 else ()
+    texts = [answer.text(number) for number in range(length)]
+    assert [text.decode() for text in middle] == texts[1 : max(1, answer.uncut)]
+    assert [answer.ids(number, number + 1) for number in range(length)] == [[token] for token in ids]
+    return ids, texts, answer.stop
 
 
 @given(st.text())

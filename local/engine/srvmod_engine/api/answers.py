@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from srvmod_engine import tokens
 from srvmod_engine.api.frames import DONE, Frames, usage
-from srvmod_engine.http.messages import Exchange, Response, Stream
-from srvmod_engine.sequence import Sequence
+from srvmod_engine.http.messages import Exchange, Response, Stream, chunk
+from srvmod_engine.sequence import Sequence, Writer, nowhere
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,11 @@ class StreamAnswer:
             prompts = {id(choice.sequence.prompt): choice.sequence for choice in self.choices}.values()
             prompt = sum(len(seq.prompt) for seq in prompts)
             cached = self.choices[0].sequence.cached_prompt if self.style.details else None
-            completion = sum(len(choice.sequence.output) for choice in self.choices)
+            completion = sum(choice.sequence.generated for choice in self.choices)
             self.stream.send(self.frames.usage_event(usage(prompt, completion, cached)))
         self.stream.send(DONE)
         self.stream.end()
+        _let_go(self.choices)
 
     def _ready(self) -> None:
         for choice in self.choices:
@@ -71,7 +73,7 @@ class StreamAnswer:
 class StreamChoice:
     """One choice of a streaming request; the Sink of its sequence."""
 
-    __slots__ = ("_after", "_answer", "_before", "_first", "_ids", "_pending", "_plain", "index", "sequence")
+    __slots__ = ("_answer", "_first", "_head", "_ids", "_pending", "_plain", "_tail", "index", "sequence")
 
     def __init__(self, answer: StreamAnswer, index: int) -> None:
         self._answer = answer
@@ -81,30 +83,36 @@ class StreamChoice:
         self._ids: list[int] = []
         self._first = True
         frames = answer.frames
-        # Events that carry neither ids nor counts are constant around their text.
-        self._plain = not frames.token_ids and not answer.style.running_usage
-        self._before, self._after = frames.plain_template(index)
+        style = answer.style
+        # Events that carry neither ids nor counts, one per token, are constant around their text.
+        self._plain = not frames.token_ids and not style.running_usage and style.interval == 1
+        before, after = frames.plain_template(index)
+        word = b"\n" * tokens.WORD_BYTES
+        framed = chunk(before + word + after)
+        self._head, self._tail = framed[: framed.index(word)], after + b"\r\n"
+
+    def events(self, start: int, end: int) -> list[bytes]:
+        # Answers are plain ASCII words of one length, so the text needs no escaping and the chunks are of one length.
+        script = self.sequence.answer
+        if not self._plain or self._pending or self._answer.stream.blocked:
+            return []
+        head, tail = self._head, self._tail
+        return [head + word + tail for word in script.encoded(start, min(end, script.uncut))]
+
+    def writer(self) -> Writer:
+        return self._answer.stream.write
 
     def token(self, token: int, text: str, finish_reason: str | None) -> None:
         answer = self._answer
-        if finish_reason is None:
-            stream = answer.stream
-            if stream.blocked or (answer.style.interval > 1 and self._hold(answer.style.interval)):
-                self._pending.append(text)
-                self._ids.append(token)
-                return
-            if self._plain and not self._pending:
-                # Answers are plain ASCII words, so the text needs no escaping.
-                self._first = False
-                stream.send(b"".join((self._before, text.encode(), self._after)))
-                return
         self._pending.append(text)
         self._ids.append(token)
+        if finish_reason is None and (answer.stream.blocked or self._hold(answer.style.interval)):
+            return
         self._send(finish_reason)
 
     def _hold(self, interval: int) -> bool:
         # The first token always goes out at once, as in vLLM.
-        return not self._first and len(self._pending) + 1 < interval
+        return not self._first and len(self._pending) < interval
 
     def flush(self) -> None:
         """Send what was held back while the client didn't read."""
@@ -118,7 +126,7 @@ class StreamChoice:
         answer = self._answer
         sequence = self.sequence
         stop_reason = sequence.answer.stop.reason if finish_reason == "stop" else None
-        running = usage(len(sequence.prompt), len(sequence.output)) if answer.style.running_usage else None
+        running = usage(len(sequence.prompt), sequence.generated) if answer.style.running_usage else None
         answer.stream.send(
             answer.frames.tokens(
                 self.index,
@@ -136,6 +144,13 @@ class StreamChoice:
         self._ids = []
         if finish_reason is not None:
             answer.finished()
+
+
+def _let_go(choices: "list[StreamChoice] | list[WholeChoice]") -> None:
+    """An answer, its choices and their sequences know each other: no cycles, since the collector seldom runs."""
+    for choice in choices:
+        del choice.sequence
+    choices.clear()
 
 
 @dataclass(slots=True)
@@ -168,14 +183,14 @@ class WholeAnswer:
         prompts = {id(choice.sequence.prompt): len(choice.sequence.prompt) for choice in self.choices}
         counts = usage(
             sum(prompts.values()),
-            sum(len(choice.sequence.output) for choice in self.choices),
+            sum(choice.sequence.generated for choice in self.choices),
             first.cached_prompt if self._details else None,
         )
         choices = [
             self._frames.choice(
                 choice.index,
                 "".join(choice.collected.texts),
-                choice.sequence.output,
+                choice.sequence.output(),
                 finish_reason=choice.collected.finish_reason,
                 stop_reason=(choice.sequence.answer.stop.reason if choice.collected.finish_reason == "stop" else None),
                 prompt=choice.sequence.prompt,
@@ -183,6 +198,7 @@ class WholeAnswer:
             for choice in self.choices
         ]
         self._exchange.respond(Response.json(self._frames.complete(choices, counts, first.prompt)))
+        _let_go(self.choices)
 
 
 class WholeChoice:
@@ -195,6 +211,12 @@ class WholeChoice:
         self.index = index
         self.sequence: Sequence  # set by the caller before the sequence is submitted
         self.collected = _Collected()
+
+    def events(self, start: int, end: int) -> list[bytes]:
+        return []
+
+    def writer(self) -> Writer:
+        return nowhere
 
     def token(self, token: int, text: str, finish_reason: str | None) -> None:
         self.collected.texts.append(text)

@@ -39,11 +39,21 @@ class Response:
         return cls(status, text.encode(), "application/json")
 
 
+def chunk(data: bytes) -> bytes:
+    """One chunk of a body without a known length."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
 class Stream(Protocol):
     """The open answer of a streaming request."""
 
     def send(self, data: bytes) -> None:
         """Write one chunk now; ignored once the client has gone."""
+        ...
+
+    @property
+    def write(self) -> Callable[[bytes], bool]:
+        """Writes what `chunk` made beforehand; False once the client reads too slowly: then `blocked` counts."""
         ...
 
     def end(self) -> None:
