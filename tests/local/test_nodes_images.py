@@ -88,3 +88,11 @@ def test_the_interpreter_has_its_standard_library_but_not_its_tests() -> None:
     assert any(name.endswith("/json/__init__.py") for name in names)
     assert any("/lib-dynload/_ssl." in name for name in names) or sys.platform != "linux"
     assert not any("/idlelib/" in name or "/test/support" in name or "_tkinter" in name for name in names)
+
+
+def test_a_room_stands_under_its_installed_name() -> None:
+    files = python.rooms(["contract"]).files
+    names = {str(target): source for target, source in files.items()}
+    assert names["/app/srvmod/contract/units.py"].name == "units.py"
+    assert "/app/srvmod/__init__.py" in names
+    assert not any("__pycache__" in name for name in names)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from srvmod.local.nodes.images.layer import LOADER_CACHE, Layer, PackingError
+from srvmod.local.paths import REPO
 
 APP = "/app"
 """Packages and programs lie here; PYTHONPATH of the images names it."""
@@ -111,6 +112,16 @@ def _package(layer: Layer, requirement: str, where: Path) -> None:
             path.suffix == ".pyc" and not path.name.endswith(f"{sys.implementation.cache_tag}.pyc")
         ):
             layer.file(f"{APP}/{file.as_posix()}", path)
+
+
+def rooms(names: Iterable[str]) -> Layer:
+    """Rooms of the product under their installed names, for programs in images that share code with it."""
+    package = REPO / "src" / "srvmod"
+    layer = Layer()
+    layer.file(f"{APP}/srvmod/__init__.py", package / "__init__.py")
+    for name in names:
+        layer.tree(f"{APP}/srvmod/{name}", package / name, without=("__pycache__",))
+    return layer
 
 
 def program(folder: Path, names: Iterable[str]) -> Layer:

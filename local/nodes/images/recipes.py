@@ -55,6 +55,7 @@ def recipes(tools: Mapping[str, Path], scratch: Path) -> list[Recipe]:
             [
                 base,
                 lambda: python.packages(ENGINE / "requirements.txt"),
+                lambda: python.rooms(["contract", "capacity"]),
                 lambda: python.program(ENGINE, ["srvmod_engine"]),
             ],
             ["/usr/bin/env", "python3", "-m", "srvmod_engine"],
