@@ -12,6 +12,7 @@ from pathlib import Path
 
 LOW_DISK_BYTES = 200 * 1000**2
 """Below this, etcd, containerd and logs fail in ways that don't say so."""
+LOW_DISK_INODES = 1000
 ERROR_FILE = "last-error.txt"
 
 
@@ -24,14 +25,18 @@ class LocalError(Exception):
 
 
 def low_disk(folder: Path) -> str:
-    """One line when the disk of `folder` is (nearly) full, else ""."""
+    """One line when the disk of `folder` is (nearly) full, of bytes or of inodes, else ""."""
     place = folder
     while not place.exists():
         place = place.parent
-    free = shutil.disk_usage(place).free
-    if free >= LOW_DISK_BYTES:
-        return ""
-    return f"{place} has {free:,} bytes free, {LOW_DISK_BYTES:,} are needed to go on"
+    free, inodes = shutil.disk_usage(place).free, os.statvfs(place)
+    short = []
+    if free < LOW_DISK_BYTES:
+        short.append(f"{free:,} bytes free, {LOW_DISK_BYTES:,} are needed to go on")
+    # some file systems don't count inodes and say 0 of 0
+    if inodes.f_files and inodes.f_favail < LOW_DISK_INODES:
+        short.append(f"{inodes.f_favail:,} inodes (files) free, {LOW_DISK_INODES:,} are needed to go on")
+    return f"{place} has {' and '.join(short)}" if short else ""
 
 
 def explain(error: Exception, root: Path) -> LocalError:
@@ -39,7 +44,7 @@ def explain(error: Exception, root: Path) -> LocalError:
     found = _explain(error, root)
     disk = _careful_low_disk(root)
     if disk and "bytes free" not in found.what:
-        return LocalError(f"{found.what}\n{disk}", f"free some space there; then {found.fix}")
+        return LocalError(f"{found.what}\n{disk}", f"make room there; then {found.fix}")
     return found
 
 
@@ -86,7 +91,7 @@ def _of_system(error: OSError, root: Path) -> LocalError | None:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return LocalError(
             f"{where}no space left; the state folder is {root}",
-            "free some, or choose another place: SRVMOD_STATE=/path; `srvmod local up` goes on",
+            "`srvmod local up` goes on; or choose another place: `srvmod local down`, then SRVMOD_STATE=/path",
         )
     if error.errno in (errno.EACCES, errno.EPERM) and os.geteuid() != 0:
         return not_root(f"{where}{error.strerror}")

@@ -14,6 +14,7 @@ from typing import TextIO
 
 from srvmod.local import facts
 from srvmod.local.errors import LocalError
+from srvmod.local.interrupts import undisturbed
 from srvmod.local.paths import REPO, State
 
 STACK = "local"
@@ -55,17 +56,19 @@ class Pulumi:
         lines: list[str] = []
         with self.log.open("a") as log:
             log.write(f"$ pulumi {' '.join(args)}\n")
-            process = subprocess.Popen(
-                argv,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                # a group of its own: the terminal's Ctrl-C reaches it once, through us
-                process_group=0,
-            )
+            process = None
             try:
+                with undisturbed():
+                    process = subprocess.Popen(
+                        argv,
+                        env=self.env,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.STDOUT,
+                        text=True,
+                        # a group of its own: the terminal's Ctrl-C reaches it once, through us
+                        process_group=0,
+                    )
                 assert process.stdout
                 for line in process.stdout:
                     log.write(line)
@@ -74,7 +77,8 @@ class Pulumi:
                         on_line(line.rstrip())
                 code = process.wait()
             except BaseException:
-                cancel(process, log)
+                if process is not None:
+                    cancel(process, log)
                 raise
         if code:
             raise LocalError(

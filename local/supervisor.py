@@ -110,7 +110,7 @@ class Process:
         with contextlib.suppress(OSError):
             lines = self.log.read_bytes()[-LAST_WORDS_BYTES:].decode(errors="replace").strip().splitlines()
             if lines and not lines[-1].startswith("--- start"):
-                return f": {lines[-1].strip()[:LAST_WORDS_LENGTH]}"
+                return f": {readable(lines[-1].strip())[:LAST_WORDS_LENGTH]}"
         return ""
 
     def report(self) -> dict[str, Any]:
@@ -123,6 +123,15 @@ class Process:
             "startedAt": self.started_at,
             "healthyAt": self.healthy_at,
         }
+
+
+def readable(line: str) -> str:
+    """A log line for people: of one in JSON its message and error."""
+    try:
+        fields = json.loads(line)
+        return ": ".join(str(fields[name]) for name in ("msg", "message", "error") if fields.get(name)) or line
+    except (ValueError, AttributeError):
+        return line
 
 
 class Supervisor:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.conftest import REPO, SRVMOD
-from tests.acceptance.machine import left_behind, machine
+from tests.acceptance.machine import left_behind, machine, processes_of
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -113,6 +113,34 @@ def test_an_unfit_machine_is_named_before_anything_starts(case: Unfit, tmp_path:
     assert "Traceback" not in said
     assert not left_behind(before)
     assert not (tmp_path / case.state / "local").exists()
+
+
+@pytest.mark.parametrize("inodes", [22, 60] if os.environ.get("SRVMOD_FULL") else [22])
+def test_a_disk_that_fills_later_is_named(inodes: int, tmp_path: Path) -> None:
+    """It passes the check, and has no inodes left while images are packed (22) or the control plane starts (60)."""
+    before = machine()
+    script = (
+        'mount -t tmpfs -o size=8g,nr_inodes=@ few "$1"; export SRVMOD_STATE="$1/state"; shift; '
+        'timeout 300 "$@" up; code=$?; "$@" status; "$@" down; exit $code'
+    ).replace("@ few", f"{inodes} few")
+    result = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), *SRVMOD, "local"],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    said = " ".join(result.stderr.split())
+    assert result.returncode == 1, said
+    assert "no space left" in said.lower()
+    assert f"{tmp_path}/state has" in said
+    assert "inodes (files) free" in said
+    assert "make room there" in said
+    assert "Traceback" not in said
+    assert ("no stack" if inodes < 60 else "no space left") in result.stdout.lower()
+    assert not processes_of(tmp_path / "state")
+    assert not left_behind(before)
 
 
 def test_status_of_roots_stack_says_that_it_needs_root(tmp_path: Path) -> None:

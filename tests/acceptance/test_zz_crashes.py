@@ -57,6 +57,25 @@ def test_a_killed_component_is_named_and_up_mends_it(stack: Stack, name: str) ->
     assert after["pid"] != pid
 
 
+def test_an_account_that_cannot_be_played_again_is_named(stack: Stack) -> None:
+    """A journal whose first request once ended otherwise: `status` and `up` say what is lost and what to do."""
+    journal = stack.state / "local" / "aws.journal"
+    content = journal.read_bytes()
+    assert b'"status": 200' in content.splitlines()[0]
+    journal.write_bytes(content.replace(b'"status": 200', b'"status": 202', 1))
+    kill(int(component(stack, "simulated-aws")["pid"]))
+    result = stack.srvmod("local", "up", check=False)
+    assert result.returncode == 1
+    assert "the account's objects are lost: request 1 of the journal" in result.stderr
+    assert "`srvmod local down`, then `srvmod local up`" in result.stderr
+    found = component(stack, "simulated-aws")
+    assert found["healthy"] is False
+    assert "request 1 of the journal" in found["problem"]
+    told = stack.srvmod("local", "status", check=False)
+    assert told.returncode == 1
+    assert "objects are lost" in " ".join(told.stdout.split())
+
+
 def test_a_dead_supervisor_is_told_and_down_leaves_nothing(stack: Stack) -> None:
     kill(int(component(stack, "supervisor")["pid"]))
     eventually("the namespace ends", 20, lambda: not stack.status()["running"])

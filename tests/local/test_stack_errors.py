@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,8 +48,17 @@ def test_a_full_disk_is_named_whatever_it_broke(tmp_path: Path) -> None:
     found = explain(LocalError("etcd: exited with 1", "run it again"), tmp_path / "not" / "yet")
     assert "etcd: exited with 1" in found.what
     assert f"{tmp_path} has 4,096 bytes free, {errors.LOW_DISK_BYTES:,} are needed" in found.what
-    assert found.fix.startswith("free some space")
+    assert found.fix.startswith("make room there")
     assert "run it again" in found.fix
+
+
+def test_a_disk_without_inodes_is_full_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Figures(10**12, 0, 10**12))
+    for total, left, words in ((10_000, 12, "12 inodes (files) free"), (0, 0, ""), (10_000, 2_000, "")):
+        counts = SimpleNamespace(f_files=total, f_favail=left)
+        monkeypatch.setattr(os, "statvfs", lambda _, counts=counts: counts)
+        found = errors.low_disk(tmp_path)
+        assert words in found if words else found == ""
 
 
 def test_a_file_that_only_root_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from srvmod.local.components import Component
 from srvmod.local.health import FinalProblem, aws_health, http_health
-from srvmod.local.supervisor import Process, Supervisor
+from srvmod.local.supervisor import Process, Supervisor, readable
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
 
@@ -66,6 +66,20 @@ def test_a_process_that_ends_is_told_with_its_last_words(process: Callable[..., 
     part.start()
     ended(part)
     assert part.report()["problem"] == f"exited with 1: no space left on device; see {part.log}"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ('{"level":"fatal","msg":"discovery failed","error":"no space left on device"}',
+         "discovery failed: no space left on device"),
+        ('{"level":"info"}', '{"level":"info"}'),
+        ("[1, 2]", "[1, 2]"),
+        ("plain words", "plain words"),
+    ],
+)  # fmt: skip
+def test_log_lines_in_json_are_shown_as_words(line: str, shown: str) -> None:
+    assert readable(line) == shown
 
 
 def test_a_program_that_is_not_there_is_a_problem_and_not_the_supervisors_end(process: Callable[..., Process]) -> None:
