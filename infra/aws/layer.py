@@ -23,6 +23,7 @@ from srvmod.infra.settings import ChartMode, NatGateways, Settings
 class Cloud:
     """What later layers read of AWS. `ready` has to exist before anything in the cluster asks AWS for something."""
 
+    aws: aws.Provider
     kubernetes: k8s.Provider
     node_role: str
     queue: str
@@ -70,6 +71,7 @@ def build(settings: Settings) -> Cloud:
             namespace=SERVING,
             service_account=WEIGHT_CACHE,
             force_destroy=settings.aws.simulated,
+            protect=settings.cluster.deletion_protection,
         ),
         opts,
     )
@@ -78,6 +80,7 @@ def build(settings: Settings) -> Cloud:
         args = LoadBalancerIdentityArgs(names, account, cluster.eks_name)
         ready.append(LoadBalancerIdentity("load-balancer-identity", args, opts))
     return Cloud(
+        aws=provider,
         kubernetes=cluster.kubernetes,
         node_role=identity.node_role,
         queue=identity.queue,
@@ -107,4 +110,5 @@ def _network(settings: Settings) -> NewNetwork | ExistingNetwork:
         zones=split(network.cidr, network.zones),
         nat=network.nat_gateways,
         flow_logs=network.flow_logs,
+        protect=settings.cluster.deletion_protection,
     )

@@ -17,7 +17,12 @@ from srvmod.infra.labels import (
 )
 from srvmod.infra.platform.controllers import Controller, ControllerArgs
 from srvmod.infra.platform.documents import charts
+from srvmod.infra.platform.namespaces import namespace
+from srvmod.infra.platform.objects import declare
 from srvmod.infra.settings import ChartMode, Settings
+
+LOAD_BALANCER_GONE_WITHIN = "20m"
+"""Envoy's pods finish their streams first (`gateway.maxStreamSeconds`), then the load balancer goes."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,18 @@ def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -
 
 def _envoy_gateway(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
     image = identifiers.mirrored(settings, versions.ENVOY_GATEWAY_IMAGE.reference) if settings.images.registry else None
+    if settings.charts.envoy_gateway is ChartMode.INSTALL:
+        # Deleting the namespace waits for the Service in it, which waits for its load balancer. Without that the load
+        # balancer controller could go first, and the load balancer would stay behind and hold the subnets.
+        place = declare(
+            "envoy-gateway-namespace",
+            namespace(ENVOY_GATEWAY_NAMESPACE),
+            pulumi.ResourceOptions.merge(
+                opts,
+                pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete=LOAD_BALANCER_GONE_WITHIN)),
+            ),
+        )
+        opts = after(opts, place)
     return Controller(
         "envoy-gateway",
         ControllerArgs(
@@ -74,7 +91,6 @@ def _envoy_gateway(settings: Settings, opts: pulumi.ResourceOptions) -> Controll
             values=charts.envoy_gateway(image),
             existing=settings.charts.envoy_gateway is ChartMode.EXISTING,
             mirror=settings.charts.repository,
-            create_namespace=True,
         ),
         opts,
     )

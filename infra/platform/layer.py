@@ -43,7 +43,11 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
     opts = pulumi.ResourceOptions(provider=cloud.kubernetes)
     serving = declare("serving", namespace(SERVING), opts)
     controllers = install(settings, cloud, opts)
-    pool = Pool("pool", PoolArgs(_pool(settings, cloud)), after(opts, controllers.karpenter, *cloud.ready))
+    pool = Pool(
+        "pool",
+        PoolArgs(_pool(settings, cloud), cloud.aws, cloud.ready),
+        after(opts, controllers.karpenter, *cloud.ready),
+    )
     _device_plugin(settings, opts)
     gateway = Gateway(
         "gateway",

@@ -1,7 +1,8 @@
 """From a document to a Pulumi resource: the one place where the two meet."""
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -10,6 +11,7 @@ import pulumi_kubernetes as k8s
 from srvmod.infra.labels import Object
 
 KINDS: Mapping[tuple[str, str], Callable[..., pulumi.CustomResource]] = {
+    ("v1", "ConfigMap"): k8s.core.v1.ConfigMap,
     ("v1", "Namespace"): k8s.core.v1.Namespace,
     ("v1", "Secret"): k8s.core.v1.Secret,
     ("v1", "Service"): k8s.core.v1.Service,
@@ -31,12 +33,26 @@ the first upload of weights they never do. `srvmod status` and `srvmod local up`
 
 
 def declare(
-    name: str, document: Object, opts: pulumi.ResourceOptions, *, awaited: bool = True
+    name: str,
+    document: Object,
+    opts: pulumi.ResourceOptions,
+    *,
+    awaited: bool = True,
+    conditions: Sequence[str] = (),
 ) -> pulumi.CustomResource:
-    """Declare a document's object; `awaited=False` marks it as verified elsewhere (see NOT_AWAITED)."""
+    """Declare a document's object.
+
+    `awaited=False` marks it as verified elsewhere (see NOT_AWAITED). `conditions` of the object's status must become
+    True, else the deployment fails with the names of those that aren't; set a time-out in `opts`.
+    """
     metadata = dict(document["metadata"])
+    annotations = dict(metadata.get("annotations", {}))
     if not awaited:
-        metadata["annotations"] = {**metadata.get("annotations", {}), **NOT_AWAITED}
+        annotations |= NOT_AWAITED
+    if conditions:
+        annotations["pulumi.com/waitFor"] = json.dumps([f"condition={condition}" for condition in conditions])
+    if annotations:
+        metadata["annotations"] = annotations
     fields: dict[str, Any] = {
         _python_name(key): value for key, value in document.items() if key not in {"apiVersion", "kind", "metadata"}
     }

@@ -7,6 +7,7 @@ from pulumi.runtime import mocks
 
 CLUSTER_COMPONENT = "eks:index:Cluster"
 SECRET_VERSION = "aws:secretsmanager/getSecretVersion:getSecretVersion"
+ROLE = "aws:iam/getRole:getRole"
 CLUSTER = "aws:eks/cluster:Cluster"
 
 COMPUTED: Mapping[str, tuple[str, ...]] = {
@@ -52,7 +53,9 @@ class PlaceholderCloud(mocks.Mocks):
         raise NotImplementedError(f"{args.typ} {args.name}: the program reads no existing resources")
 
     def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        """The program asks AWS for its API keys, and nothing else, while it runs."""
+        """The program asks AWS for its API keys and whether a role exists, and nothing else, while it runs."""
+        if args.token == ROLE:
+            return {"name": args.args["name"], "arn": placeholder(args.args["name"], "arn")}, []
         if args.token != SECRET_VERSION:
             raise NotImplementedError(f"{args.token}: not among the program's invokes; fix: take it from settings")
         name = args.args["secretId"]

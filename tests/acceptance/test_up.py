@@ -6,6 +6,8 @@ import json
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.conftest import Stack
 
 
@@ -39,11 +41,9 @@ def test_the_endpoint_refuses_without_a_key_and_streams_with_one(stack: Stack) -
         }
     )
     request = urllib.request.Request(url, body.encode(), {"content-type": "application/json"})
-    try:
+    with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=20)
-        raise AssertionError("answered without a key")
-    except urllib.error.HTTPError as error:
-        assert error.code == 401
+    assert refused.value.code == 401
     request.add_header("authorization", f"Bearer {Path(status['apiKeyFile']).read_text()}")
     with urllib.request.urlopen(request, timeout=20) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")

@@ -50,9 +50,9 @@ def broken(room: str, names: Iterator[str]) -> list[str]:
     found = []
     for name in names:
         parts = name.split(".")
-        if parts[0] == "srvmod" and len(parts) > 1 and parts[1] in MAY_IMPORT and parts[1] not in MAY_IMPORT[room]:
-            found.append(name)
-        elif parts[0] in NEVER_OUTSIDE.get(room, set()):
+        neighbour = parts[1] if parts[0] == "srvmod" and len(parts) > 1 else room
+        forbidden = neighbour in MAY_IMPORT and neighbour not in {room, *MAY_IMPORT[room]}
+        if forbidden or parts[0] in NEVER_OUTSIDE.get(room, set()):
             found.append(name)
     return found
 

@@ -45,7 +45,7 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     run.add_argument(
         "--engine-selector",
         default=env.get("ENGINE_SELECTOR"),
-        help="labels of the engines whose deletion cost is kept (needs --namespace); default: none; env ENGINE_SELECTOR",
+        help="labels of the engines whose deletion cost is kept; default: none; env ENGINE_SELECTOR",
     )
     run.add_argument("--kubeconfig", type=Path, help="outside a pod: use this kubeconfig's current context")
     run.add_argument("--port", type=int, default=int(env.get("PORT", "8081")), help="status port, env PORT")

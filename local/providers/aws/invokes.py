@@ -59,6 +59,21 @@ def secret_version(aws: Aws, props: Props) -> Props:
     }
 
 
+def role(aws: Aws, props: Props) -> Props:
+    _known("getRole", props, "name")
+    found = aws("iam", "get_role", RoleName=props["name"])["Role"]
+    return {
+        "id": found["RoleName"],
+        "name": found["RoleName"],
+        "arn": found["Arn"],
+        "path": found["Path"],
+        "uniqueId": found["RoleId"],
+        "createDate": str(found["CreateDate"]),
+        "maxSessionDuration": found["MaxSessionDuration"],
+        "assumeRolePolicy": json.dumps(found["AssumeRolePolicyDocument"]),
+    }
+
+
 def policy_document(aws: Aws, props: Props) -> Props:
     _known("getPolicyDocument", props, "statements", "version", "policyId")
     statements = [_statement(s) for s in props.get("statements", [])]
@@ -97,5 +112,6 @@ INVOKES: dict[str, Callable[[Aws, Props], Props]] = {
     "aws:index/getRegion:getRegion": region,
     "aws:index/getAvailabilityZones:getAvailabilityZones": availability_zones,
     "aws:secretsmanager/getSecretVersion:getSecretVersion": secret_version,
+    "aws:iam/getRole:getRole": role,
     "aws:iam/getPolicyDocument:getPolicyDocument": policy_document,
 }
