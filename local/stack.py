@@ -120,6 +120,9 @@ class LocalStack:
                     f"mend what the lines name and run `srvmod local up` again (logs: {self.state.logs}); "
                     "`srvmod local down` clears everything",
                 )
+            if any(c["stuck"] for c in sick):
+                restarted = namespace.ask(self.state, "repair")["restarted"]
+                self.progress("control plane", f"didn't answer any more; restarted {', '.join(restarted)}")
             names = ", ".join(c["name"] for c in sick)
             if names != waiting:
                 self.progress("control plane", f"waiting for {names}")

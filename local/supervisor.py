@@ -28,6 +28,7 @@ from srvmod.local.paths import REPO, State
 
 POLL_SECONDS = 0.2
 STOP_GRACE_SECONDS = 5.0
+STUCK_SECONDS = 30.0  # longer than any pause of a healthy process on a busy machine
 LAST_WORDS_BYTES = 4096
 LAST_WORDS_LENGTH = 300  # characters of a log line that a status line can bear
 
@@ -42,8 +43,14 @@ class Process:
         self.healthy_at = 0.0
         self.problem = "not started"
         self.changing = threading.Lock()
+        self.sick_since = 0.0  # monotonic seconds; 0 while healthy, and before it was healthy for the first time
         self.final = False
         """Whether the problem stays until somebody acts: waiting for it to go away is pointless."""
+
+    @property
+    def stuck(self) -> bool:
+        """Whether it runs, was healthy once and hasn't answered for `STUCK_SECONDS`."""
+        return self.running and bool(self.sick_since) and time.monotonic() - self.sick_since > STUCK_SECONDS
 
     @property
     def running(self) -> bool:
@@ -52,6 +59,7 @@ class Process:
     def start(self) -> None:
         """Start it. One that can't be started (no disk space, no program) has that as its problem."""
         self.started_at, self.healthy_at, self.problem, self.final = time.time(), 0.0, "starting", False
+        self.sick_since = 0.0
         try:
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with self.log.open("ab") as log:
@@ -79,8 +87,10 @@ class Process:
             if self.popen is not popen:
                 return  # it was started again meanwhile: the answer is about its predecessor
             self.problem, self.final = problem, final
-            if not problem and not self.healthy_at:
-                self.healthy_at = time.time()
+            if not problem:
+                self.healthy_at, self.sick_since = self.healthy_at or time.time(), 0.0
+            elif self.healthy_at and not self.sick_since:
+                self.sick_since = time.monotonic()
 
     def _ask(self, popen: subprocess.Popen[bytes]) -> tuple[str, bool]:
         """(problem or "", whether it is final)."""
@@ -101,7 +111,7 @@ class Process:
             if self.running and self.popen:
                 self.popen.kill()
                 self.popen.wait()
-            self.popen, self.problem, self.final = None, "to be started again", False
+            self.popen, self.problem, self.final, self.sick_since = None, "to be started again", False, 0.0
 
     def _last_words(self, code: int) -> str:
         """The last line of a process that ended by itself; one that was killed had none to say about it."""
@@ -120,6 +130,7 @@ class Process:
             "healthy": self.running and not self.problem,
             "problem": self.problem,
             "final": self.final,
+            "stuck": self.stuck,
             "startedAt": self.started_at,
             "healthyAt": self.healthy_at,
         }
@@ -161,8 +172,12 @@ class Supervisor:
                 continue
 
     def restart_dead(self) -> list[str]:
-        """Let what ended, couldn't be started or can't recover start again, in dependency order; returns its names."""
-        dead = [p for p in self.processes.values() if p.final or (p.popen is not None and not p.running)]
+        """Start again, in dependency order, what ended, couldn't be started, can't recover or is stuck.
+
+        Returns the names.
+        """
+        parts = self.processes.values()
+        dead = [p for p in parts if p.final or p.stuck or (p.popen is not None and not p.running)]
         for process in dead:
             process.forget()
         return [p.component.name for p in dead]

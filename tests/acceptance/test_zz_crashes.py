@@ -57,6 +57,19 @@ def test_a_killed_component_is_named_and_up_mends_it(stack: Stack, name: str) ->
     assert after["pid"] != pid
 
 
+@pytest.mark.skipif(not FULL, reason="waits half a minute; set SRVMOD_FULL=1")
+def test_a_component_that_hangs_is_named_and_up_mends_it(stack: Stack) -> None:
+    pid = int(component(stack, "kube-scheduler")["pid"])
+    os.kill(pid, signal.SIGSTOP)
+    found = component(stack, "kube-scheduler")
+    assert found["healthy"] is False
+    assert "timed out" in found["problem"]
+    stack.srvmod("local", "up")
+    after = component(stack, "kube-scheduler")
+    assert after["healthy"]
+    assert after["pid"] != pid
+
+
 def test_an_account_that_cannot_be_played_again_is_named(stack: Stack) -> None:
     """A journal whose first request once ended otherwise: `status` and `up` say what is lost and what to do."""
     journal = stack.state / "local" / "aws.journal"

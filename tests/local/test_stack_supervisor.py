@@ -17,7 +17,7 @@ import pytest
 
 from srvmod.local.components import Component
 from srvmod.local.health import FinalProblem, aws_health, http_health
-from srvmod.local.supervisor import Process, Supervisor, readable
+from srvmod.local.supervisor import STUCK_SECONDS, Process, Supervisor, readable
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
 
@@ -128,6 +128,44 @@ def test_an_answer_about_a_predecessor_is_dropped(process: Callable[..., Process
     go_on.set()
     question.join(10)
     assert part.report()["problem"] == "to be started again"
+
+
+def test_what_stopped_answering_is_stuck_and_what_never_answered_is_not(
+    process: Callable[..., Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    says = ["no answer"]
+    part = process(health=lambda: says[0])
+    part.start()
+    now = time.monotonic()
+
+    def after(seconds: float) -> bool:
+        monkeypatch.setattr(time, "monotonic", lambda: now + seconds)
+        part.check()
+        return bool(part.report()["stuck"])
+
+    assert not after(1000), "it is still starting"
+    says[0] = ""
+    assert not after(1001)
+    says[0] = "no answer"
+    assert not after(1002)
+    assert not after(1002 + STUCK_SECONDS)
+    assert after(1003 + STUCK_SECONDS)
+    says[0] = ""
+    assert not after(1004 + STUCK_SECONDS), "it answers again"
+
+
+def test_what_is_stuck_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    supervisor = Supervisor([Component("part", SLEEP, healthy)], tmp_path)
+    (part,) = supervisor.processes.values()
+    try:
+        part.start()
+        part.check()
+        assert supervisor.restart_dead() == []
+        monkeypatch.setattr(Process, "stuck", True)
+        assert supervisor.restart_dead() == ["part"]
+        assert part.popen is None, "it is ended, and `watch` starts it"
+    finally:
+        supervisor.stop_all()
 
 
 def test_what_died_starts_again_after_what_it_needs(tmp_path: Path) -> None:
