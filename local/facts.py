@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -82,6 +84,16 @@ def process_start(pid: int) -> str:
         return ""
     fields = stat.rpartition(")")[2].split()
     return "" if fields[0] == "Z" else fields[19]
+
+
+def await_end(starts: Mapping[int, str], timeout_seconds: float) -> list[int]:
+    """Wait until the processes (pid to start time) are gone; returns those that aren't after the time-out."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        left = [pid for pid, start in starts.items() if start and process_start(pid) == start]
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(0.1)
 
 
 def inner_pids(supervisor_pid: int) -> dict[int, int]:

@@ -214,24 +214,14 @@ def end(state: State) -> bool:
     if holding:
         with contextlib.suppress(LocalError):
             ask(state, "stop", 5.0)
-            _await_end({pid: facts.process_start(pid) for pid in holding})
+            facts.await_end({pid: facts.process_start(pid) for pid in holding}, END_TIMEOUT_SECONDS)
     for pid in holders(state):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    left = _await_end(inside)
+    left = facts.await_end(inside, END_TIMEOUT_SECONDS)
     if left:
         raise LocalError(
             f"processes {left} of the stack didn't end within {END_TIMEOUT_SECONDS:.0f} s",
             "look at them with `ps -fp PID`; run `srvmod local down` again",
         )
     return bool(holding)
-
-
-def _await_end(starts: Mapping[int, str]) -> list[int]:
-    """Wait until the processes (pid to start time) are gone; returns those that aren't after the time-out."""
-    deadline = time.monotonic() + END_TIMEOUT_SECONDS
-    while True:
-        left = [pid for pid, start in starts.items() if start and facts.process_start(pid) == start]
-        if not left or time.monotonic() > deadline:
-            return left
-        time.sleep(0.1)

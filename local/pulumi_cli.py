@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -81,10 +82,11 @@ class Pulumi:
                     cancel(process, log)
                 raise
         if code:
-            raise LocalError(
-                f"`pulumi {' '.join(args)}` failed (exit {code}):\n{diagnostics(lines)}",
-                f"mend what the message names and run it again (state is kept); whole log: {self.log}",
-            )
+            said = diagnostics(lines)
+            fix = f"mend what the message names and run it again (state is kept); whole log: {self.log}"
+            if re.search(r"already ?exists", said, re.IGNORECASE):
+                fix += "; if an engine was killed while it made that: `srvmod local down`, then `srvmod local up`"
+            raise LocalError(f"`pulumi {' '.join(args)}` failed (exit {code}):\n{said}", fix)
         return "\n".join(lines)
 
     def select(self) -> None:
@@ -118,12 +120,32 @@ def cancel(process: subprocess.Popen[str], log: TextIO) -> None:
 
 def stale_locks(backend: Path) -> list[Path]:
     """Lock files of engines of this machine that don't run any more; they would refuse every later command."""
+    return [file for file, pid in _locks(backend) if not facts.process_start(pid)]
+
+
+def engines(backend: Path) -> list[int]:
+    """Processes of engines that work on the stack now."""
+    return [pid for _, pid in _locks(backend) if facts.process_start(pid)]
+
+
+def end_engines(backend: Path, patience_seconds: float = 10.0) -> None:
+    """End engines that work on the stack (of an `up` that was killed, or of a plain `pulumi`): ask, then kill."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        running = {pid: facts.process_start(pid) for pid in engines(backend)}
+        for pid in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        facts.await_end(running, patience_seconds)
+
+
+def _locks(backend: Path) -> list[tuple[Path, int]]:
+    """Lock files of this machine's engines, with the process that wrote each."""
     found = []
-    for file in (backend / ".pulumi" / "locks").rglob("*.json"):
+    for file in sorted((backend / ".pulumi" / "locks").rglob("*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             holder = json.loads(file.read_text())
-            if holder["hostname"] == os.uname().nodename and not facts.process_start(int(holder["pid"])):
-                found.append(file)
+            if holder["hostname"] == os.uname().nodename:
+                found.append((file, int(holder["pid"])))
     return found
 
 

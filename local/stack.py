@@ -16,7 +16,7 @@ from srvmod.local.kube import write_kubeconfig
 from srvmod.local.locking import locked
 from srvmod.local.paths import State
 from srvmod.local.pki import Authority
-from srvmod.local.pulumi_cli import STACK, Pulumi, environment
+from srvmod.local.pulumi_cli import STACK, Pulumi, end_engines, environment
 
 Progress = Callable[[str, str], None]
 """Called with (step, what happens now)."""
@@ -274,6 +274,7 @@ class LocalStack:
         from srvmod.local.nodes import cleanup
 
         self.progress("processes", "ending")
+        end_engines(self.state.pulumi_backend)
         ended = namespace.end(self.state)
         self.progress("cgroups and mounts", "removing")
         cleanup(self.state.root)

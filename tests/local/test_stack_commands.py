@@ -19,7 +19,7 @@ from srvmod.local.errors import LocalError
 from srvmod.local.interrupts import Interrupted, interruptible, undisturbed
 from srvmod.local.locking import locked
 from srvmod.local.paths import State
-from srvmod.local.pulumi_cli import stale_locks
+from srvmod.local.pulumi_cli import end_engines, engines, stale_locks
 from srvmod.local.stack import LocalStack
 
 
@@ -223,3 +223,19 @@ def test_locks_of_engines_that_are_gone_are_stale_and_others_are_not(tmp_path: P
         (folder / f"{name}.json").write_text(json.dumps(holder))
     (folder / "broken.json").write_text("{")
     assert [file.stem for file in stale_locks(tmp_path)] == ["gone"]
+    assert engines(tmp_path) == [os.getpid()]
+
+
+def test_an_engine_that_works_on_the_stack_is_ended_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / ".pulumi" / "locks"
+    folder.mkdir(parents=True)
+    script = (
+        "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as engine:
+        assert engine.stdout
+        assert engine.stdout.readline() == "up\n"
+        lock = {"pid": engine.pid, "hostname": os.uname().nodename}
+        (folder / "lock.json").write_text(json.dumps(lock))
+        end_engines(tmp_path, 0.3)
+        assert engine.wait(5) == -signal.SIGKILL
