@@ -1,6 +1,6 @@
 """Hardware facts: GPUs and the one instance type this product runs engines on (clause MC-HW-01)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from srvmod.contract.units import GB, GIB, MIB, Bytes, BytesPerSecond, Flops
 
@@ -9,7 +9,7 @@ from srvmod.contract.units import GB, GIB, MIB, Bytes, BytesPerSecond, Flops
 class Gpu:
     """One GPU as its vendor describes it; peaks are dense (no sparsity).
 
-    Source: NVIDIA data sheets of H100 SXM5 and H200 SXM; `usable` is what CUDA reports as total memory.
+    Source: NVIDIA data sheets of H100 SXM5, H200 SXM and B200 (HGX); `usable` is what CUDA reports as total memory.
     """
 
     name: str
@@ -20,6 +20,10 @@ class Gpu:
     bf16: Flops
     nvlink_gb_per_second: int
     """Sum of both directions; one direction is half of it."""
+    nvlinks: int
+    """Links to the NVSwitches, which `nvidia-smi topo -m` shows between each two GPUs (NV18) while all are up."""
+    fp4: Flops | None = None
+    """None where the GPU has no FP4 arithmetic."""
 
 
 H100 = Gpu(
@@ -30,6 +34,7 @@ H100 = Gpu(
     fp8=Flops(1979e12),
     bf16=Flops(989e12),
     nvlink_gb_per_second=900,
+    nvlinks=18,
 )
 H200 = Gpu(
     name="H200",
@@ -39,7 +44,21 @@ H200 = Gpu(
     fp8=Flops(1979e12),
     bf16=Flops(989e12),
     nvlink_gb_per_second=900,
+    nvlinks=18,
 )
+B200 = Gpu(
+    name="B200",
+    memory_mib=183_359,
+    usable=Bytes(178.4 * GIB),
+    memory_bandwidth=BytesPerSecond(8.0e12),
+    fp8=Flops(4500e12),
+    bf16=Flops(2250e12),
+    nvlink_gb_per_second=1_800,
+    nvlinks=18,
+    fp4=Flops(9000e12),
+)
+GPUS: dict[str, Gpu] = {gpu.name: gpu for gpu in (H100, H200, B200)}
+"""Every GPU that the capacity room can size, by name."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +124,13 @@ P5_48XLARGE = InstanceType(
     quota_code="L-417A185B",
     spot_quota_code="L-7212CCBC",
 )
+
+P5EN_48XLARGE = replace(P5_48XLARGE, name="p5en.48xlarge", gpu=H200, efa_interfaces=16)
+P6_B200_48XLARGE = replace(P5_48XLARGE, name="p6-b200.48xlarge", gpu=B200, efa_interfaces=8)
+"""Like P5EN_48XLARGE for comparison only: clause MC-HW-01 names p5.48xlarge, and engines run on nothing else. What a
+pod gets of CPUs and memory is taken over from p5, whose vCPUs, memory and disks they share."""
+
+INSTANCE_TYPES: dict[str, InstanceType] = {
+    instance.name: instance for instance in (P5_48XLARGE, P5EN_48XLARGE, P6_B200_48XLARGE)
+}
+"""Instance types that the capacity room can size, by name."""

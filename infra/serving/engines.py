@@ -18,7 +18,7 @@ class EnginesArgs:
 
 
 class Engines(pulumi.ComponentResource):
-    """Deployment of engines with Service, disruption budget and network policy.
+    """Deployment of engines with island check, Service, disruption budget and network policy.
 
     Not awaited: the first engine needs a p5 to boot, an image, and weights that somebody has uploaded.
     """
@@ -34,6 +34,7 @@ class Engines(pulumi.ComponentResource):
                 documents.network_policy(namespace, args.gateway_namespace, args.metrics_namespace),
                 child,
             ),
+            declare(f"{name}-island-check", documents.check_script(namespace), child),
             declare(f"{name}-service", documents.service(namespace), child, awaited=False),
         ]
         declare(

@@ -62,6 +62,7 @@ def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine
         gpus=int(GPUS_PER_NODE.value) // engine.engines_per_node,
         replicas=sizing.min_engines,
         revision=model.revision,
+        pretended=settings.aws.simulated,
         flags=engine_flags.EngineFlags(
             model_path=weight_cache.revision_folder(model.revision),
             served_name=model.served_name,

@@ -1,13 +1,18 @@
 """The files that make kubelet and engine believe they run on a p5.48xlarge.
 
 Two NUMA nodes of 48 cores with 2 threads each, 2 TiB, 8 GPUs of which 0-3 hang on NUMA node 0 and 4-7 on node 1
-(clause MC-HW-01). PCI addresses are those that AWS's own p5 topology files name; the CPU lists are the order that
-Linux gives such a machine. Nothing here is measured.
+(clause MC-HW-01). PCI addresses are those that AWS's own p5 topology files name; CPU lists, NUMA nodes and NVLinks are
+as `nvidia-smi topo -m` shows them on a machine of this shape (github.com/HazyResearch/ThunderKittens/issues/167).
+Nothing here is measured.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+from srvmod.contract import P5_48XLARGE
+from srvmod.local.nodes import pretended_nvidia_smi
 
 CPUS = 192
 NUMA_NODES = 2
@@ -99,6 +104,7 @@ def _files() -> dict[str, object]:
                 f"Model: \t\t NVIDIA H100 80GB HBM3 (pretended)\nGPU UUID: \t GPU-{index}\nDevice Minor: \t {index}"
             ),
         }
+    files["gpu/nvlinks"] = P5_48XLARGE.gpu.nvlinks
     for node, cpus in enumerate(CPU_LISTS):
         files[f"gpu/sys/devices/system/node/node{node}/cpulist"] = cpus
     return files
@@ -115,4 +121,8 @@ def write_p5(folder: Path) -> None:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(f"{content}\n")
+    program = folder / "gpu/usr/bin/nvidia-smi"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(pretended_nvidia_smi.__file__, program)
+    program.chmod(0o755)
     (folder / _DONE).touch()

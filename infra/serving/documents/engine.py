@@ -1,10 +1,12 @@
 """The engine: one vLLM server with four GPUs of one NUMA node, as Deployment, Service and what guards them."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from srvmod.contract import EngineKind
+from srvmod.contract import P5_48XLARGE, EngineKind
 from srvmod.infra.labels import (
     ENGINE,
     GPU,
@@ -19,6 +21,7 @@ from srvmod.infra.labels import (
     selector,
     toleration,
 )
+from srvmod.infra.serving import island_check
 from srvmod.infra.serving.documents import engine_flags, weight_cache
 
 PORT = 8000
@@ -40,7 +43,13 @@ PROGRAMS: Mapping[EngineKind, tuple[str, ...]] = {
     EngineKind.VLLM: ("vllm",),
     EngineKind.SIMULATED: ("/usr/bin/env", "python3", "-m", "srvmod_engine"),
 }
-"""What runs in the container; both take the words of `vllm serve`."""
+"""The engine's program; both take the words of `vllm serve`."""
+
+ISLAND_CHECK = "island-check"
+"""The ConfigMap of the check that runs before the program, its volume, and the annotation with its digest."""
+CHECK_FOLDER = "/srvmod"
+CHECK_FILE = "island_check.py"
+CHECK_SOURCE = Path(island_check.__file__).read_text(encoding="utf-8")
 
 WAIT_FOR_WEIGHTS = """\
 import pathlib, sys, time
@@ -56,7 +65,8 @@ print(f"{ready} found")
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine as its Deployment describes it. `flags.model_path` is the revision's folder in the container."""
+    """An engine as its Deployment describes it. `flags.model_path` is the revision's folder in the container;
+    `pretended` also lets it start on the pretended nodes of a simulated stack."""
 
     namespace: str
     pool: str
@@ -67,6 +77,7 @@ class Engine:
     replicas: int
     revision: str
     flags: engine_flags.EngineFlags
+    pretended: bool = False
 
     @property
     def termination_grace_seconds(self) -> int:
@@ -90,7 +101,11 @@ def deployment(engine: Engine) -> Object:
             "template": {
                 "metadata": {
                     "labels": {**labels(ENGINE), f"{PREFIX}engine": engine.kind.value},
-                    "annotations": {"karpenter.sh/do-not-disrupt": "true"},
+                    "annotations": {
+                        "karpenter.sh/do-not-disrupt": "true",
+                        # Engines are replaced when the check changes, not at some later restart.
+                        f"{PREFIX}{ISLAND_CHECK}": hashlib.sha256(CHECK_SOURCE.encode()).hexdigest()[:16],
+                    },
                 },
                 "spec": pod(engine),
             },
@@ -113,8 +128,36 @@ def pod(engine: Engine) -> Object:
             weight_cache.models_volume(),
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
             {"name": "tmp", "emptyDir": {}},
+            {"name": ISLAND_CHECK, "configMap": {"name": ISLAND_CHECK}},
         ],
     }
+
+
+def check_script(namespace: str) -> Object:
+    """ConfigMap of the island check: a mounted file, since the engine's image is its authors'."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(ISLAND_CHECK, namespace),
+        "data": {CHECK_FILE: CHECK_SOURCE},
+    }
+
+
+def _command(engine: Engine) -> list[str]:
+    """The island check, which becomes the program; `args` stay the program's own words, as gates read them."""
+    gpu = P5_48XLARGE.gpu
+    return [
+        "/usr/bin/env",
+        "python3",
+        "-I",
+        f"{CHECK_FOLDER}/{CHECK_FILE}",
+        f"--gpus={engine.gpus}",
+        f"--model={gpu.name}",
+        f"--nvlinks={gpu.nvlinks}",
+        *(["--allow-pretended"] if engine.pretended else []),
+        "--",
+        *PROGRAMS[engine.kind],
+    ]
 
 
 def _weights_ready(engine: Engine) -> Object:
@@ -149,7 +192,7 @@ def _server(engine: Engine) -> Object:
         "name": ENGINE,
         "image": engine.image,
         "imagePullPolicy": engine.image_pull_policy,
-        "command": list(PROGRAMS[engine.kind]),
+        "command": _command(engine),
         "args": engine_flags.serve_arguments(engine.flags),
         "env": [{"name": key, "value": value} for key, value in environment.items()],
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
@@ -161,10 +204,14 @@ def _server(engine: Engine) -> Object:
         # Slow answers under load aren't death: three minutes of silence are.
         "livenessProbe": _health(period=15, timeout=10, failures=12),
         "lifecycle": {"preStop": {"sleep": {"seconds": PRE_STOP_SECONDS}}},
+        # The check writes its message; of a program that died of something else the log's end is shown.
+        "terminationMessagePath": str(island_check.TERMINATION_LOG),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             _models_mount(),
             {"name": "shm", "mountPath": "/dev/shm"},
             {"name": "tmp", "mountPath": "/tmp"},
+            {"name": ISLAND_CHECK, "mountPath": CHECK_FOLDER, "readOnly": True},
         ],
     }
 

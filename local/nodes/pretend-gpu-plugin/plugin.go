@@ -48,8 +48,8 @@ func (p *plugin) GetPreferredAllocation(
 	return response, nil
 }
 
-// Allocate names the GPUs in NVIDIA_VISIBLE_DEVICES, sorted, and mounts the PCI tree in which the engine
-// looks up the NUMA node of each.
+// Allocate names the GPUs in NVIDIA_VISIBLE_DEVICES, sorted, and mounts the pretended machine (PCI tree, nvidia-smi)
+// in which the engine's island check looks them up; SRVMOD_PRETEND_ROOT tells that it is one.
 func (p *plugin) Allocate(_ context.Context, request *dp.AllocateRequest) (*dp.AllocateResponse, error) {
 	response := &dp.AllocateResponse{}
 	for _, container := range request.ContainerRequests {
