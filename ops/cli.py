@@ -16,6 +16,8 @@ ROOMS = {
     "check": ("srvmod.policies.commands", "the specification's clauses on any manifests: files, folders, stdin"),
     "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
 }
+BENCHES = ("srvmod.local.engine.bench.commands",)
+"""Modules whose own `bench` commands stand beside those of the room above."""
 
 
 def main() -> None:
@@ -30,6 +32,9 @@ def main() -> None:
     if name in ROOMS:
         room = importlib.import_module(ROOMS[name][0])
         target = getattr(room, name, None)
+        if name == "bench" and isinstance(target, typer.Typer):
+            for module in BENCHES:
+                target.registered_commands += importlib.import_module(module).bench.registered_commands
         if callable(target) and not isinstance(target, typer.Typer):
             app.command(name)(target)
         else:

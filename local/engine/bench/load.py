@@ -7,6 +7,7 @@ is told by the kernel, which stamps each packet as it takes it in; so a reader t
 from __future__ import annotations
 
 import json
+import os
 import random
 import resource
 import select
@@ -17,6 +18,7 @@ import time
 from array import array
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
 _TIMESTAMP_NS: Final = getattr(socket, "SO_TIMESTAMPNS", 35)
@@ -39,6 +41,7 @@ class Load:
     step_seconds: float
     output_tokens: tuple[int, int]
     prompt_words: int
+    engine_pid: int
     seed: int = 1
 
 
@@ -51,6 +54,9 @@ class Figures:
     failures: list[str] = field(default_factory=list)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    engine_cpu_seconds: float = 0.0
+    other_cpu_seconds: float = 0.0
+    """What all other processes of the machine used meanwhile, over all its CPUs."""
     gap_errors: array[float] = field(default_factory=lambda: array("d"))
     arrivals: array[float] = field(default_factory=lambda: array("d"))
     first_tokens: array[float] = field(default_factory=lambda: array("d"))
@@ -101,16 +107,19 @@ class Client:
             self._ask(stream)
         began = time.time()
         start, end = began + load.warm_seconds, began + load.warm_seconds + load.measured_seconds
-        used = 0.0
+        used = (0.0, 0.0, 0.0)
         measuring = False
         while (now := time.time()) < end and self._streams:
             if not measuring and now >= start:
                 measuring = True
-                used = _cpu()
+                used = _used(load.engine_pid)
             for fd, _ in self._epoll.poll(0.05):
                 self._read(fd, measuring)
-        self.figures.cpu_seconds = _cpu() - used
-        self.figures.seconds = time.time() - start
+        own, engine, everything = (later - before for later, before in zip(_used(load.engine_pid), used, strict=True))
+        figures = self.figures
+        figures.cpu_seconds, figures.engine_cpu_seconds = own, engine
+        figures.other_cpu_seconds = max(0.0, everything - own - engine)
+        figures.seconds = time.time() - start
         for stream in self._streams.values():
             stream.socket.close()
         return self.figures
@@ -187,9 +196,16 @@ class Client:
         self._streams.pop(fd).socket.close()
 
 
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+def _used(engine: int) -> tuple[float, float, float]:
+    """CPU seconds of this process, of the engine, and of the whole machine so far."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    tick = os.sysconf("SC_CLK_TCK")
+    # After the name in brackets, which may hold anything: user and system time are the 12th and 13th field.
+    fields = Path(f"/proc/{engine}/stat").read_text().rpartition(")")[2].split()
+    engine_ticks = int(fields[11]) + int(fields[12])
+    line = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    user, nice, system, _idle, _wait, irq, soft = (int(word) for word in line[1:8])
+    return own.ru_utime + own.ru_stime, engine_ticks / tick, (user + nice + system + irq + soft) / tick
 
 
 def quantile(ordered: array[float] | list[float], share: float) -> float:
@@ -207,9 +223,7 @@ def spread(arrivals: array[float], step: float) -> list[float]:
     if len(phases) < 2:
         return [0.0] * len(phases)
     gaps = [(phases[0] + step - phases[-1], 0)]
-    gaps += [
-        (later - earlier, index + 1) for index, (earlier, later) in enumerate(pairwise(phases))
-    ]
+    gaps += [(later - earlier, index + 1) for index, (earlier, later) in enumerate(pairwise(phases))]
     first = phases[max(gaps)[1]]
     return sorted((phase - first) % step for phase in phases)
 
@@ -228,6 +242,8 @@ def main() -> None:
         "failures": figures.failures,
         "seconds": figures.seconds,
         "cpu_seconds": figures.cpu_seconds,
+        "engine_cpu_seconds": figures.engine_cpu_seconds,
+        "other_cpu_seconds": figures.other_cpu_seconds,
         **{f"gap_error_p{share}": quantile(errors, share / 100) for share in (50, 95, 99)},
         **{f"spread_p{share}": quantile(late, share / 100) for share in (50, 95)},
         **{f"first_token_p{share}": quantile(firsts, share / 100) for share in (50, 95)},

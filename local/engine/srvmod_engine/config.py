@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from srvmod_engine import buckets, memory
+from srvmod.capacity import Layout
+from srvmod.contract import ModelShape
+
+from srvmod_engine import buckets, hardware
 from srvmod_engine.errors import ConfigError
-from srvmod_engine.model import LoadedModel, ModelShape, load_model
+from srvmod_engine.model import LoadedModel, load_model
 from srvmod_engine.options import SimOptions
 
 
@@ -20,6 +23,7 @@ class EngineConfig:
     model_path: str
     served_names: tuple[str, ...]
     shape: ModelShape
+    layout: Layout
     stand_in: bool
     tensor_parallel: int
     max_model_len: int
@@ -105,11 +109,11 @@ def _unsupported(args: argparse.Namespace) -> list[str]:
 
 def _max_model_len(asked: int | None, shape: ModelShape, env: Mapping[str, str], problems: _Problems) -> int:
     if asked is None or asked == -1:
-        return shape.max_position
+        return shape.context_tokens
     allowed = env.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "0") == "1"
     problems.unless(
-        asked <= shape.max_position or allowed,
-        f"--max-model-len {asked}: greater than the derived max_model_len ({shape.max_position}) of {shape.name}; "
+        asked <= shape.context_tokens or allowed,
+        f"--max-model-len {asked}: greater than the derived max_model_len ({shape.context_tokens}) of {shape.id}; "
         "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 overrides",
     )
     problems.unless(asked >= 1, f"--max-model-len {asked}: must be at least 1")
@@ -133,23 +137,11 @@ def _fingerprint(args: argparse.Namespace, tensor_parallel: int, version: str) -
     return f"simulated-vllm-{version}{parallel}-{digest}"
 
 
-def _blocks(
-    args: argparse.Namespace, problems: _Problems, shape: ModelShape, sim: SimOptions, *, tensor: int, block: int
-) -> int:
+def _blocks(args: argparse.Namespace, problems: _Problems, shape: ModelShape, layout: Layout) -> int:
     override = problems.whole(args, "num_gpu_blocks_override")
     if override is not None:
         return override
-    given = problems.whole(args, "kv_cache_memory_bytes")
-    available = given or memory.kv_bytes_per_gpu(
-        shape,
-        tensor_parallel=tensor,
-        hbm_gib=sim.hbm_gib,
-        utilization=args.gpu_memory_utilization,
-        overhead_gib=sim.overhead_gib,
-    )
-    return memory.num_gpu_blocks(
-        shape, available, tensor_parallel=tensor, block_size=block, kv_cache_dtype=args.kv_cache_dtype
-    )
+    return hardware.kv_blocks(shape, layout, memory_bytes=problems.whole(args, "kv_cache_memory_bytes"))
 
 
 def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptions) -> EngineConfig:
@@ -190,8 +182,8 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
     )
     problems.unless(args.shutdown_timeout >= 0, f"--shutdown-timeout {args.shutdown_timeout}: must not be negative")
     problems.unless(
-        args.kv_cache_dtype in memory.known_kv_dtypes(),
-        f"--kv-cache-dtype {args.kv_cache_dtype}: the simulation sizes {', '.join(memory.known_kv_dtypes())}",
+        args.kv_cache_dtype in hardware.known_kv_dtypes(),
+        f"--kv-cache-dtype {args.kv_cache_dtype}: the simulation sizes {', '.join(hardware.known_kv_dtypes())}",
     )
     active = problems.whole(args, "max_num_active_seqs")
     queued = problems.whole(args, "max_num_queued_reqs")
@@ -203,7 +195,16 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
         problems.found.append(str(error))
     if problems.found:
         raise ConfigError("; ".join(problems.found))
-    blocks = _blocks(args, problems, shape, sim, tensor=tensor, block=block)
+    layout = hardware.layout_for(
+        instance=sim.instance,
+        tensor_parallel=tensor,
+        kv_cache_dtype=args.kv_cache_dtype,
+        block_size=block,
+        max_num_seqs=seqs,
+        max_batched_tokens=batched,
+        gpu_memory_utilization=args.gpu_memory_utilization,
+    )
+    blocks = _blocks(args, problems, shape, layout)
     problems.unless(
         blocks * block >= max_len,
         f"--max-model-len {max_len}: one request of that length needs {-(-max_len // block)} KV blocks, "
@@ -215,6 +216,7 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
         model_path=str(path),
         served_names=tuple(args.served_model_name or [path]),
         shape=shape,
+        layout=layout,
         stand_in=loaded.stand_in,
         tensor_parallel=tensor,
         max_model_len=max_len,
@@ -267,13 +269,14 @@ def summary(config: EngineConfig) -> dict[str, Any]:
     """What the start-up log line says about the configuration."""
     return {
         "model": config.served_names[0],
-        "stands_for": config.shape.name if config.stand_in else None,
+        "stands_for": config.shape.id if config.stand_in else None,
         "tensor_parallel": config.tensor_parallel,
         "max_num_seqs": config.max_num_seqs,
         "max_num_batched_tokens": config.max_batched_tokens,
         "block_size": config.block_size,
         "num_gpu_blocks": config.num_blocks,
         "kv_cache_dtype": config.kv_cache_dtype,
+        "instance": config.sim.instance,
         "step_model": config.sim.step_model,
         "time_scale": config.sim.time_scale,
     }

@@ -216,9 +216,10 @@ class EngineMetrics:
         simulated = GaugeMetricFamily(
             "srvmod_sim_info",
             "1: these figures come from a simulated engine, not from a GPU.",
-            labels=["stands_for", "step_model"],
+            labels=["stands_for", "instance", "step_model"],
         )
-        simulated.add_metric([self._config.shape.name, self._config.sim.step_model], 1)
+        config = self._config
+        simulated.add_metric([config.shape.id, config.sim.instance, config.sim.step_model], 1)
         yield simulated
         for name, text, histogram in (
             ("step_lag", "How late the first token of a step went out against the step model.", self.lag),

@@ -10,37 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from srvmod.contract import ModelShape
+
 from srvmod_engine.errors import WeightsError
 
 STAND_IN: Final = "srvmod-stand-in.json"
 _MAX_HEADER: Final = 100_000_000  # bytes; the safetensors format's own limit
-
-
-@dataclass(frozen=True)
-class ModelShape:
-    """A dense transformer with grouped-query attention, as its config.json says (counts; no units)."""
-
-    name: str
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    intermediate: int
-    vocab: int
-    max_position: int
-
-    @property
-    def parameters(self) -> int:
-        """Weights in all, embedding and head included."""
-        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
-        mlp = 3 * self.hidden * self.intermediate
-        norms = 2 * self.hidden
-        return self.layers * (attention + mlp + norms) + 2 * self.vocab * self.hidden + self.hidden
-
-    def kv_bytes_per_token(self, bytes_per_element: float) -> float:
-        """KV cache of one token over all layers and all GPUs, bytes."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * bytes_per_element
 
 
 def shape_from_config(name: str, config: dict[str, Any], where: str) -> ModelShape:
@@ -48,15 +23,15 @@ def shape_from_config(name: str, config: dict[str, Any], where: str) -> ModelSha
     try:
         heads = int(config["num_attention_heads"])
         return ModelShape(
-            name=name,
+            id=name,
             layers=int(config["num_hidden_layers"]),
             hidden=int(config["hidden_size"]),
             heads=heads,
             kv_heads=int(config.get("num_key_value_heads") or heads),
             head_dim=int(config.get("head_dim") or int(config["hidden_size"]) // heads),
-            intermediate=int(config["intermediate_size"]),
-            vocab=int(config["vocab_size"]),
-            max_position=int(config["max_position_embeddings"]),
+            ffn=int(config["intermediate_size"]),
+            vocabulary=int(config["vocab_size"]),
+            context_tokens=int(config["max_position_embeddings"]),
         )
     except KeyError as missing:
         raise WeightsError(f"{where}: key {missing} is missing; a dense transformer's config.json has it") from None

@@ -14,8 +14,9 @@ _PREFIX: Final = "SRVMOD_SIM_"
 class SimOptions:
     """How the simulated machine behaves. Field `x_y` is read from SRVMOD_SIM_X_Y."""
 
-    step_model: str = "srvmod_engine.step_model:linear"
-    """`module:function` that builds the step model; the function takes the EngineConfig."""
+    step_model: str = "srvmod_engine.hardware:capacity"
+    """`module:function` that builds the step model; the function takes the EngineConfig. The default gives the step
+    times of the project's capacity model; srvmod_engine.step_model:linear those of the three options below."""
     time_scale: float = 1.0
     """Every step lasts this many times as long as the model says (0.1 is ten times as fast as real)."""
     step_ms: float = 18.0
@@ -28,10 +29,11 @@ class SimOptions:
     """Within a step each client's token leaves this many microseconds after the one before; 0: as fast as possible."""
     answer_tokens: int = 256
     """Length around which answers end by themselves (between half and one and a half of it), tokens."""
-    hbm_gib: float = 80.0
-    """Memory of one GPU, GiB (H100: 80)."""
-    overhead_gib: float = 3.0
-    """Memory that is neither weights nor KV cache, per GPU, GiB (assumed, not measured)."""
+    instance: str = "p5.48xlarge"
+    """Machine whose GPUs are pretended, of those that the contract describes."""
+    drain_health: int = 200
+    """Status of /health while the engine drains. vLLM 0.33.0 goes on answering 200, which is why pods need a preStop;
+    503 shows what a readiness that turns would change."""
     start_seconds: float = 0.0
     """Pretended load and warm-up before the port opens, seconds."""
 
@@ -56,7 +58,7 @@ def read_options(env: Mapping[str, str]) -> SimOptions:
             except ValueError:
                 problems.append(f"{name}={text!r}: not a number")
                 continue
-            zero_allowed = field.name not in {"answer_tokens", "hbm_gib", "time_scale"}
+            zero_allowed = field.name not in {"answer_tokens", "time_scale"}
             if not math.isfinite(number) or number < 0 or (number == 0 and not zero_allowed):
                 problems.append(f"{name}={text!r}: must be {'at least' if zero_allowed else 'above'} 0")
                 continue

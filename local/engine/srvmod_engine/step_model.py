@@ -1,16 +1,18 @@
 """How long one engine step lasts.
 
 The scheduler describes a step, a StepModel answers with its duration; nothing else in the simulation knows where
-times come from. A calibrated model is plugged in by name (SRVMOD_SIM_STEP_MODEL=module:function).
+times come from. Models are plugged in by name (SRVMOD_SIM_STEP_MODEL=module:function); the default is in `hardware`.
 """
 
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from srvmod_engine.config import EngineConfig
 from srvmod_engine.errors import ConfigError
+
+if TYPE_CHECKING:
+    from srvmod_engine.config import EngineConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class StepModel(Protocol):
 
 @dataclass(frozen=True)
 class LinearStepModel:
-    """Constant plus a share per decoding sequence and per prompt token. A placeholder, not a measurement."""
+    """Constant plus a share per decoding sequence and per prompt token: times that a test or a bench knows."""
 
     base: float
     per_sequence: float
@@ -50,13 +52,13 @@ class LinearStepModel:
         return self.base + self.per_sequence * batch.decode_seqs + self.per_prefill_token * batch.prefill_tokens
 
 
-def linear(config: EngineConfig) -> StepModel:
-    """The default model, from SRVMOD_SIM_STEP_MS, …_STEP_PER_SEQ_US and …_STEP_PER_PREFILL_TOKEN_US."""
+def linear(config: "EngineConfig") -> StepModel:
+    """A model from SRVMOD_SIM_STEP_MS, …_STEP_PER_SEQ_US and …_STEP_PER_PREFILL_TOKEN_US."""
     sim = config.sim
     return LinearStepModel(sim.step_ms / 1e3, sim.step_per_seq_us / 1e6, sim.step_per_prefill_token_us / 1e6)
 
 
-def load_step_model(config: EngineConfig) -> StepModel:
+def load_step_model(config: "EngineConfig") -> StepModel:
     """Build the configured step model. Raises ConfigError when the name doesn't lead to a function."""
     name = config.sim.step_model
     module, _, function = name.partition(":")

@@ -13,7 +13,13 @@ from srvmod_engine.config import EngineConfig, build_config
 from srvmod_engine.options import SimOptions
 from srvmod_engine.serve_args import parse
 
-QUICK = SimOptions(step_ms=1.0, step_per_seq_us=0.0, step_per_prefill_token_us=0.0, answer_tokens=20)
+QUICK = SimOptions(
+    step_model="srvmod_engine.step_model:linear",
+    step_ms=1.0,
+    step_per_seq_us=0.0,
+    step_per_prefill_token_us=0.0,
+    answer_tokens=20,
+)
 
 
 def make_config(weights: Path, *flags: str, sim: SimOptions = QUICK, env: dict[str, str] | None = None) -> EngineConfig:

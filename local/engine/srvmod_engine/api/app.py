@@ -106,7 +106,13 @@ class App:
     # answers that need no engine step
 
     def _health(self, exchange: Exchange) -> None:
-        exchange.respond(Response(200 if self._engine.healthy else 503))
+        if not self._engine.healthy:
+            status = 503
+        elif self._engine.state is State.RUNNING:
+            status = 200
+        else:
+            status = self._config.sim.drain_health
+        exchange.respond(Response(status))
 
     def _version(self, exchange: Exchange) -> None:
         exchange.respond(Response.json({"version": VLLM_VERSION, "simulation": True, "engine": SIMULATION}))

@@ -1,0 +1,216 @@
+"""The simulated engine against the planner: the same mix, both answers, and where they come apart.
+
+Both use the same step times, so a difference has two parts. *State*: the simulator's steps hold, on average, other
+work than the planner assumes (sessions that wait for their prompt don't decode, contexts differ). *Unevenness*: steps
+of equal mean but unequal size take longer for those who are in the large ones, and step times don't grow in
+proportion to their work.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import platform
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from srvmod.capacity import Prediction, Traffic, predict
+from srvmod.local.engine.bench.load import quantile
+from srvmod.local.engine.bench.virtual import Mix, Observed, engine_config, observe
+from srvmod.local.engine.tiny_weights import write_tiny_weights
+
+from srvmod_engine.config import EngineConfig
+from srvmod_engine.hardware import instances
+from srvmod_engine.step_model import StepBatch, load_step_model
+
+MIXES: Final = (
+    Mix(232, 128, 1024),
+    Mix(166, 294, 294),
+    Mix(149, 512, 512),
+    Mix(96, 1024, 512),
+    Mix(36, 2048, 256),
+    Mix(149, 512, 512, spread=0.6),
+    Mix(149, 512, 512, prefix_hit_rate=0.5),
+)
+"""The specification's mixes with about the sessions at which an engine has 30 ms per token."""
+FLAGS: Final = ("-tp=4", "--kv-cache-dtype=fp8", "--max-num-seqs=768", "--max-num-batched-tokens=2048")
+GOAL: Final = 0.10
+"""Relative difference in mean inter-token latency up to which both count as one answer."""
+_MEASUREMENTS: Final = "llm-serving-measurements.csv"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One mix, both answers. Times in ms, rates in tokens/s per engine, shares from 0 to 1."""
+
+    mix: Mix
+    planner_itl_mean: float
+    simulator_itl_mean: float
+    planner_itl_p95: float
+    simulator_itl_p95_per_request: float
+    simulator_itl_p95_per_token: float
+    planner_ttft_p95: float
+    simulator_ttft_p95: float
+    planner_tokens_per_second: float
+    simulator_tokens_per_second: float
+    planner_kv_share: float
+    simulator_kv_share: float
+    mean_state_itl: float
+    """The step model's answer for the simulator's mean step."""
+    mean_decodes: float
+    preemptions: int
+
+    @property
+    def difference(self) -> float:
+        """Simulator's mean inter-token latency over the planner's, less one."""
+        return self.simulator_itl_mean / self.planner_itl_mean - 1
+
+    @property
+    def from_state(self) -> float:
+        """The part that comes from other work per step than the planner assumes."""
+        return self.mean_state_itl / self.planner_itl_mean - 1
+
+    @property
+    def from_unevenness(self) -> float:
+        """The rest: steps differ from their mean."""
+        return self.simulator_itl_mean / self.mean_state_itl - 1
+
+    def explanation(self) -> str:
+        """The difference in words."""
+        waiting = 1 - self.mean_decodes / self.mix.sessions
+        return (
+            f"{self.from_state:+.1%} since {self.mean_decodes:.0f} of {self.mix.sessions} sessions decode on average "
+            f"({waiting:.0%} wait for their prompt), {self.from_unevenness:+.1%} since prompts make steps uneven"
+        )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A published measurement, and what planner and simulator say for its sessions (ms)."""
+
+    id: str
+    url: str
+    sessions: int
+    measured_itl: float
+    planner_itl: float
+    simulator_itl: float
+    measured_ttft: float | None
+    simulator_ttft_p50: float
+
+
+def mean_batch(observed: Observed) -> StepBatch:
+    """The mean step, weighted by who waits for it: the sequences that decode."""
+    weight = sum(batch.decode_seqs for batch, _ in observed.steps)
+    steps = len(observed.steps)
+
+    def mean(values: Iterator[float], by: float) -> int:
+        return round(sum(values) / by)
+
+    batches = [batch for batch, _ in observed.steps]
+    return StepBatch(
+        decode_seqs=mean((batch.decode_seqs**2 for batch in batches), weight),
+        decode_context=mean((batch.decode_context * batch.decode_seqs for batch in batches), weight),
+        prefill_tokens=mean((batch.prefill_tokens * batch.decode_seqs for batch in batches), weight),
+        prefill_context=mean((batch.prefill_context * batch.decode_seqs for batch in batches), weight),
+        prefill_seqs=mean(iter(float(batch.prefill_seqs) for batch in batches), steps),
+    )
+
+
+def _planned(config: EngineConfig, mix: Mix) -> Prediction:
+    traffic = Traffic(mix.sessions, mix.prompt, mix.output, mix.prefix_hit_rate)
+    return predict(traffic, config.shape, config.layout, mix.sessions)
+
+
+def compare(config: EngineConfig, mix: Mix) -> Row:
+    """Ask both. Raises CapacityError for a mix that the planner refuses, RuntimeError when the simulator died."""
+    planned = _planned(config, mix)
+    seen = observe(config, mix)
+    gaps, requests, firsts = sorted(seen.gaps), sorted(seen.request_means), sorted(seen.first_tokens)
+    batch = mean_batch(seen)
+    decodes = sum(step.decode_seqs for step, _ in seen.steps) / len(seen.steps)
+    return Row(
+        mix=mix,
+        planner_itl_mean=planned.itl_mean_ms,
+        simulator_itl_mean=sum(gaps) / len(gaps) * 1e3,
+        planner_itl_p95=planned.itl_p95_ms,
+        simulator_itl_p95_per_request=quantile(requests, 0.95) * 1e3,
+        simulator_itl_p95_per_token=quantile(gaps, 0.95) * 1e3,
+        planner_ttft_p95=planned.ttft_p95_ms,
+        simulator_ttft_p95=quantile(firsts, 0.95) * 1e3,
+        planner_tokens_per_second=planned.tokens_per_second,
+        simulator_tokens_per_second=seen.tokens / seen.seconds,
+        planner_kv_share=planned.kv_share,
+        simulator_kv_share=seen.kv_share,
+        mean_state_itl=load_step_model(config).seconds(batch) * 1e3,
+        mean_decodes=decodes,
+        preemptions=seen.preemptions,
+    )
+
+
+def measured_points(weights: Path) -> Iterator[Measured]:
+    """The published online measurements of vLLM on hardware that can be pretended."""
+    text = (files("srvmod.capacity") / "data" / _MEASUREMENTS).read_text(encoding="utf-8")
+    machines = {instance.gpu.name: name for name, instance in instances().items()}
+    for row in csv.DictReader(text.splitlines()):
+        if row["engine"] != "vllm" or row["kind"] != "online" or row["w"] != "1" or row["gpu"] not in machines:
+            continue
+        itl = float(row["itl_ms"])
+        sessions = round(float(row["out_tok_s"]) * itl / 1e3 / float(row["dp"]))  # Little's law, per engine
+        mix = Mix(sessions, round(float(row["isl"])), round(float(row["osl"])), spread=0.6)
+        dtype = "fp8" if row["kv"] == "1" else "auto"
+        flags = [
+            f"-tp={row['tp']}",
+            f"--kv-cache-dtype={dtype}",
+            "--max-num-seqs=1024",
+            "--max-num-batched-tokens=8192",
+        ]
+        config = engine_config(weights, *flags, instance=machines[row["gpu"]])
+        seen = observe(config, mix)
+        yield Measured(
+            id=row["id"],
+            url=row["url"],
+            sessions=sessions,
+            measured_itl=itl,
+            planner_itl=_planned(config, mix).itl_mean_ms,
+            simulator_itl=sum(seen.gaps) / len(seen.gaps) * 1e3,
+            measured_ttft=float(row["ttft_ms"]) if row["ttft_ms"] else None,
+            simulator_ttft_p50=quantile(sorted(seen.first_tokens), 0.5) * 1e3,
+        )
+
+
+def bench_backtest(mixes: Sequence[Mix] = MIXES, *, points: bool = True) -> tuple[dict[str, Any], list[Row]]:
+    """All mixes and points: the bench result, and the rows for people."""
+    with tempfile.TemporaryDirectory() as folder:
+        weights = Path(folder)
+        write_tiny_weights(weights)
+        config = engine_config(weights, *FLAGS)
+        rows = [compare(config, mix) for mix in mixes]
+        measured = [asdict(point) for point in measured_points(weights)] if points else []
+    worst = max(abs(row.difference) for row in rows)
+    shown = [
+        {
+            **{key: _number(value) for key, value in asdict(row).items()},
+            "difference": round(row.difference, 4),
+            "explanation": row.explanation(),
+        }
+        for row in rows
+    ]
+    result: dict[str, Any] = {
+        "name": "backtest",
+        "machine": {"python": platform.python_version(), "time": "virtual"},
+        "figures": {"worstItlDifference": round(worst, 4), "mixes": shown, "measured": measured},
+        "goals": {"worstItlDifference": GOAL},
+        "met": worst <= GOAL,
+    }
+    return result, rows
+
+
+def _number(value: Any) -> Any:
+    """JSON has no infinity: None stands for a prediction that there is none."""
+    if isinstance(value, float):
+        return round(value, 3) if math.isfinite(value) else None
+    return value
