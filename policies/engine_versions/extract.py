@@ -1,6 +1,6 @@
 """Makes the table of a vLLM version: options from its own parser, metric names from its source.
 
-    python -m srvmod.policies.engine_versions.extract --out DIR [--source DIR] [--version X]
+    python extract.py --out DIR [--source DIR] [--version X]
 
 Run it with the Python of an environment that can import vLLM's dependencies (any build of vLLM, also one for CPU).
 `--source` is a folder with an unpacked wheel of the version to read (`unzip vllm-X-*.whl '*.py' -d DIR`); without it
@@ -22,7 +22,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PARSERS = ("vllm.entrypoints.common.cli_args", "vllm.entrypoints.openai.cli_args")
+PARSERS = (
+    "vllm.entrypoints.common.cli_args",  # 0.33
+    "vllm.entrypoints.launchers.cli_args",  # 0.32
+    "vllm.entrypoints.openai.cli_args",
+)
 """Where vLLM keeps `make_arg_parser`, newest first."""
 TYPES = {
     "int": "int",

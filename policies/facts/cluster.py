@@ -77,6 +77,7 @@ class Route:
     name: str
     namespace: str
     services: tuple[str, ...]
+    paths: tuple[str, ...]
     settings: tuple[Setting, ...]
     parents: tuple[str, ...] = ()
 

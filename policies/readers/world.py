@@ -6,8 +6,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from srvmod.policies.engine_versions import DEFAULT_VERSION, Table, table
-from srvmod.policies.facts import Engine, Place, Suspect, Unread, Waiver, Workload, World
-from srvmod.policies.readers import engines, sources, waivers
+from srvmod.policies.facts import (
+    AlertRule,
+    Engine,
+    MetricUse,
+    NodeClass,
+    Place,
+    Policy,
+    Pool,
+    Route,
+    Scaler,
+    Service,
+    Setting,
+    Suspect,
+    Unread,
+    Waiver,
+    Workload,
+    World,
+)
+from srvmod.policies.readers import devices, engines, karpenter, proxies, scaling, sources, waivers
 from srvmod.policies.readers.environment import ConfigMaps
 from srvmod.policies.readers.objects import KubeObject, of_input, of_node
 from srvmod.policies.readers.pods import workload
@@ -24,6 +41,15 @@ class Collector:
     templates: list[tuple[Template, Workload]] = field(default_factory=list[tuple[Template, Workload]])
     unread: list[Unread] = field(default_factory=list[Unread])
     waivers: list[Waiver] = field(default_factory=list[Waiver])
+    pools: list[Pool] = field(default_factory=list[Pool])
+    node_classes: list[NodeClass] = field(default_factory=list[NodeClass])
+    routes: list[Route] = field(default_factory=list[Route])
+    policies: list[Policy] = field(default_factory=list[Policy])
+    services: list[Service] = field(default_factory=list[Service])
+    scalers: list[Scaler] = field(default_factory=list[Scaler])
+    alerts: list[AlertRule] = field(default_factory=list[AlertRule])
+    metrics: list[MetricUse] = field(default_factory=list[MetricUse])
+    devices: list[Setting] = field(default_factory=list[Setting])
     files: int = 0
     objects: int = 0
 
@@ -34,10 +60,34 @@ class Collector:
             return
         self.objects += 1
         self.waivers.extend(waivers.in_annotations(thing))
-        if thing.kind == "ConfigMap":
-            self.maps.add(thing.namespace, thing.name, thing.root["data"])
+        self._add_surroundings(thing)
+        self.metrics.extend(scaling.metric_uses(thing))
         for template in of_object(thing):
+            self.devices.extend(devices.of_template(template))
             self.templates.append((template, workload(thing, template)))
+
+    def _add_surroundings(self, thing: KubeObject) -> None:
+        kind = thing.kind
+        if kind == "ConfigMap":
+            self.maps.add(thing.namespace, thing.name, thing.root["data"])
+            self.devices.extend(devices.of_config_map(thing))
+        elif kind == "ClusterPolicy":
+            self.devices.extend(devices.of_cluster_policy(thing))
+        elif karpenter.is_pool(thing):
+            self.pools.append(karpenter.pool(thing))
+            self.devices.extend(devices.of_labels(thing.root.at("spec", "template", "metadata", "labels")))
+        elif karpenter.is_node_class(thing):
+            self.node_classes.append(karpenter.node_class(thing))
+        elif kind in proxies.ROUTES:
+            self.routes.extend(proxies.routes(thing))
+        elif kind in proxies.POLICIES:
+            self.policies.append(proxies.policy(thing))
+        elif kind == "Service":
+            self.services.append(proxies.service(thing))
+        elif kind in {"ScaledObject", "HorizontalPodAutoscaler"}:
+            self.scalers.append(scaling.scaler(thing))
+        elif kind == "PrometheusRule":
+            self.alerts.extend(scaling.alerts(thing))
 
     def world(self) -> World:
         """Everything that was added, as facts. ConfigMaps count wherever in the input they are."""
@@ -54,6 +104,15 @@ class Collector:
             workloads=tuple(owner for _, owner in self.templates),
             engines=tuple(found_engines),
             suspects=tuple(suspects),
+            pools=tuple(self.pools),
+            node_classes=tuple(self.node_classes),
+            routes=tuple(self.routes),
+            policies=tuple(self.policies),
+            services=tuple(self.services),
+            scalers=tuple(self.scalers),
+            alerts=tuple(self.alerts),
+            metrics=tuple(self.metrics),
+            devices=tuple(self.devices),
             waivers=tuple(self.waivers),
             unread=tuple(self.unread),
             files=self.files,

@@ -6,10 +6,19 @@ from dataclasses import replace
 
 from srvmod.policies.config import Config
 from srvmod.policies.facts import World
-from srvmod.policies.rules import hardware
+from srvmod.policies.rules import batching, engine_version, hardware, islands, latency, memory, operations, streaming
 from srvmod.policies.rules.finding import Finding, Rule, Severity
 
-RULES: tuple[Rule, ...] = (*hardware.RULES,)
+RULES: tuple[Rule, ...] = (
+    *hardware.RULES,
+    *islands.RULES,
+    *memory.RULES,
+    *batching.RULES,
+    *streaming.RULES,
+    *latency.RULES,
+    *engine_version.RULES,
+    *operations.RULES,
+)
 """In the order in which findings of one place are shown."""
 
 
@@ -24,5 +33,14 @@ def judge(world: World, config: Config, rules: tuple[Rule, ...] = RULES) -> list
             if level == "warning" and finding.severity is Severity.ERROR:
                 finding = replace(finding, severity=Severity.WARNING)
             findings.append(finding)
-    unique = dict.fromkeys(findings)
-    return sorted(unique, key=lambda f: (f.place.source, f.place.line or 0, f.place.path, f.clause, f.rule))
+    return sorted(_once(findings), key=lambda f: (f.place.source, f.place.line or 0, f.place.path, f.clause, f.rule))
+
+
+def _once(findings: list[Finding]) -> list[Finding]:
+    """Each finding once; of what can't be told because of one place, one per clause."""
+    kept: dict[object, Finding] = {}
+    for finding in findings:
+        reason = finding.what.partition(": ")[2]
+        key = (finding.clause, finding.place, reason) if finding.severity is Severity.UNKNOWN else finding
+        kept.setdefault(key, finding)
+    return list(kept.values())

@@ -1,0 +1,151 @@
+"""Karpenter's pools and node classes, and the kubelet settings that user data carries."""
+
+from __future__ import annotations
+
+import email
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from srvmod.policies.facts import Known, Maybe, NodeClass, Pool, Taint, Unknown
+from srvmod.policies.readers.objects import KubeObject
+from srvmod.policies.readers.pods import requirement
+from srvmod.policies.readers.tree import Cursor, Mapping, place_in_text
+from srvmod.policies.readers.yamltext import BadText, documents
+
+KUBELET_FLAG = r"--{}[= ]['\"]?([A-Za-z-]+)"
+NAMES = {"topologyManagerPolicy": "topology-manager-policy", "topologyManagerScope": "topology-manager-scope",
+         "cpuManagerPolicy": "cpu-manager-policy"}  # fmt: skip
+
+
+def pool(thing: KubeObject) -> Pool:
+    """A NodePool."""
+    template = thing.root.at("spec", "template")
+    spec = template["spec"]
+    return Pool(
+        place=thing.place,
+        name=thing.name,
+        labels=template.at("metadata", "labels").texts(),
+        requirements=tuple(requirement(one) for one in spec["requirements"].items()),
+        taints=tuple(_taints(spec["taints"])),
+        node_class=spec.at("nodeClassRef", "name").string(),
+    )
+
+
+def _taints(cursor: Cursor) -> Iterator[Taint]:
+    for one in cursor.items():
+        yield Taint(one["key"].raw(), one["value"].raw(), one["effect"].raw())
+
+
+def node_class(thing: KubeObject) -> NodeClass:
+    """An EC2NodeClass: `spec.kubelet` where Karpenter knows the field, else the user data's NodeConfig."""
+    spec = thing.root["spec"]
+    data = _UserData(spec["userData"])
+    data.read()
+
+    def setting(name: str) -> Maybe[str]:
+        return spec.at("kubelet", name).string() or data.setting(name)
+
+    return NodeClass(
+        place=thing.place,
+        name=thing.name,
+        topology_policy=setting("topologyManagerPolicy"),
+        topology_scope=setting("topologyManagerScope"),
+        cpu_manager=setting("cpuManagerPolicy"),
+    )
+
+
+@dataclass
+class _UserData:
+    """User data in any form that nodes take: NodeConfig, MIME parts, Bottlerocket's TOML, shell with kubelet flags."""
+
+    cursor: Cursor
+    found: dict[str, Known[str]] | None = None
+    unknown: Unknown | None = None
+
+    def setting(self, name: str) -> Maybe[str]:
+        """A kubelet setting; what can't be read may say anything."""
+        return (self.found or {}).get(name) or self.unknown
+
+    def read(self) -> None:
+        """Find kubelet settings; later parts win, as nodeadm merges them."""
+        self.found = {}
+        fact = self.cursor.string()
+        if isinstance(fact, Unknown):
+            self.unknown = fact
+        if not isinstance(fact, Known):
+            return
+        text = fact.value
+        for offset, part in self._parts(text):
+            if "NodeConfig" in part:
+                self._node_config(part, offset)
+            elif "[settings" in part:
+                self._bottlerocket(part)
+            self._flags(part, offset)
+
+    def _parts(self, text: str) -> Iterator[tuple[int, str]]:
+        """(line of its beginning from 0, text) of each part."""
+        if not re.search(r"^MIME-Version:|^Content-Type:\s*multipart", text, re.MULTILINE | re.IGNORECASE):
+            yield 0, text
+            return
+        message = email.message_from_string(text.lstrip())
+        for part in message.walk():
+            if part.is_multipart():
+                continue
+            content = part.get_payload(decode=True)
+            decoded = content.decode("utf-8", "replace") if isinstance(content, bytes) else ""
+            first = decoded.strip().splitlines()[:1]
+            at = text.find(first[0]) if first else 0
+            yield text.count("\n", 0, max(at, 0)), decoded
+
+    def _node_config(self, text: str, offset: int) -> None:
+        try:
+            for document in documents(text):
+                root = Cursor(document.root, self.cursor.place)
+                if root["kind"].raw() != "NodeConfig":
+                    continue
+                config = root.at("spec", "kubelet", "config")
+                for name in NAMES:
+                    value = config[name].string()
+                    if isinstance(value, Known):
+                        place = place_in_text(self.cursor, offset + (value.place.line or 1) - 1)
+                        self._keep(name, Known(value.value, place, value.text))
+                for flag in root.at("spec", "kubelet", "flags").items():
+                    self._flags(flag.raw(), offset)
+        except BadText as error:
+            self.unknown = Unknown(f"its user data {error.why}", self.cursor.place)
+
+    def _bottlerocket(self, text: str) -> None:
+        try:
+            content: Any = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            self.unknown = Unknown(f"its user data isn't TOML: {error}", self.cursor.place)
+            return
+        kubernetes = cast("dict[str, Any]", content.get("settings", {})).get("kubernetes", {})
+        for name, key in NAMES.items():
+            value = kubernetes.get(key)
+            if isinstance(value, str):
+                self._keep(name, Known(value, self.cursor.place, value))
+
+    def _flags(self, text: str, offset: int) -> None:
+        for name, key in NAMES.items():
+            match = re.search(KUBELET_FLAG.format(key), text)
+            if match and not text[: match.start()].rpartition("\n")[2].lstrip().startswith("#"):
+                place = place_in_text(self.cursor, offset + text.count("\n", 0, match.start()))
+                self._keep(name, Known(match[1], place, match[1]))
+
+    def _keep(self, name: str, value: Known[str]) -> None:
+        if self.found is not None:
+            self.found[name] = value
+
+
+def is_pool(thing: KubeObject) -> bool:
+    """Whether an object is a Karpenter NodePool."""
+    return thing.kind == "NodePool" and thing.group == "karpenter.sh"
+
+
+def is_node_class(thing: KubeObject) -> bool:
+    """Whether an object is an EC2NodeClass."""
+    return thing.kind == "EC2NodeClass" and isinstance(thing.root.node, Mapping)

@@ -1,0 +1,124 @@
+"""Scalers, alert rules, and the metrics that anything in the input asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from srvmod.policies.facts import AlertRule, Known, MetricUse, Place, Scaler, Trigger
+from srvmod.policies.readers.objects import KubeObject
+from srvmod.policies.readers.quantities import duration, quantity, whole
+from srvmod.policies.readers.tree import Cursor, place_in_text
+
+METRIC = re.compile(r"\bvllm:[a-zA-Z0-9_:]+")
+MOST_NAMES = 5_000
+
+
+def scaler(thing: KubeObject) -> Scaler:
+    """A ScaledObject or a HorizontalPodAutoscaler."""
+    spec = thing.root["spec"]
+    target = spec["scaleTargetRef"]
+    keda = thing.kind == "ScaledObject"
+    behavior = spec.at("advanced", "horizontalPodAutoscalerConfig", "behavior") if keda else spec["behavior"]
+    return Scaler(
+        place=thing.place,
+        kind=thing.kind,
+        name=thing.name,
+        namespace=thing.namespace,
+        target_kind=target["kind"].raw() or "Deployment",
+        target=target["name"].string(),
+        least=spec["minReplicaCount" if keda else "minReplicas"].integer(),
+        most=spec["maxReplicaCount" if keda else "maxReplicas"].integer(),
+        window=behavior.at("scaleUp", "stabilizationWindowSeconds").integer(),
+        triggers=tuple(_keda(spec) if keda else _hpa(spec)),
+        fallback=spec.at("fallback", "replicas").integer(),
+    )
+
+
+def _keda(spec: Cursor) -> Iterator[Trigger]:
+    for one in spec["triggers"].items():
+        values = one["metadata"]
+        yield Trigger(
+            place=one.place,
+            kind=one["type"].raw(),
+            query=values["query"].string(),
+            threshold=quantity(values["threshold"]),
+            ignore_missing=values["ignoreNullValues"].boolean(),
+        )
+
+
+def _hpa(spec: Cursor) -> Iterator[Trigger]:
+    for one in spec["metrics"].items():
+        kind = one["type"].raw()
+        part = one[kind[:1].lower() + kind[1:]]
+        target = part["target"]
+        value = target["averageValue"] or target["value"] or target["averageUtilization"]
+        yield Trigger(
+            place=one.place,
+            kind=kind,
+            query=part.at("metric", "name").string() or part["name"].string(),
+            threshold=quantity(value),
+            ignore_missing=None,
+        )
+
+
+def alerts(thing: KubeObject) -> Iterator[AlertRule]:
+    """The rules of a PrometheusRule."""
+    for group in thing.root.at("spec", "groups").items():
+        for rule in group["rules"].items():
+            yield AlertRule(
+                place=rule.place,
+                alert=rule["alert"].raw(),
+                record=rule["record"].raw(),
+                expression=rule["expr"].string(),
+                hold=whole(duration(rule["for"]), fractions=True),
+                namespace=thing.namespace,
+            )
+
+
+def metric_uses(thing: KubeObject) -> Iterator[MetricUse]:
+    """vLLM's metric names in rules, scalers and dashboards."""
+    root = thing.root
+    cursors: list[Cursor] = []
+    if thing.kind == "PrometheusRule":
+        cursors = [r["expr"] for g in root.at("spec", "groups").items() for r in g["rules"].items()]
+    elif thing.kind == "ScaledObject":
+        cursors = [one.at("metadata", "query") for one in root.at("spec", "triggers").items()]
+    elif thing.kind == "HorizontalPodAutoscaler":
+        for one in root.at("spec", "metrics").items():
+            kind = one["type"].raw()
+            cursors.append(one[kind[:1].lower() + kind[1:]].at("metric", "name"))
+    elif thing.kind == "GrafanaDashboard":
+        cursors = [root.at("spec", "json")]
+    elif thing.kind == "ConfigMap":
+        cursors = [child for key, child in root["data"].entries() if key.endswith((".json", ".yaml", ".yml", ".rules"))]
+    for cursor in cursors:
+        yield from _names(cursor)
+
+
+def _names(cursor: Cursor) -> Iterator[MetricUse]:
+    text = cursor.raw()
+    if "vllm:" not in text:
+        return
+    seen: set[str] = set()
+    for count, match in enumerate(METRIC.finditer(text)):
+        if count >= MOST_NAMES:
+            return
+        name = match[0].rstrip(":")
+        if text[match.end() : match.end() + 1] in {".", "*", "["} or name in seen:
+            # A pattern such as vllm:.* names nothing yet; "[5m]" after a name is a range and doesn't matter.
+            if text[match.end() : match.end() + 1] != "[" or name in seen:
+                continue
+        seen.add(name)
+        place: Place = place_in_text(cursor, text.count("\n", 0, match.start()))
+        yield MetricUse(name, place)
+
+
+def defined(rules: tuple[AlertRule, ...]) -> frozenset[str]:
+    """Names that recording rules of the input make."""
+    return frozenset(rule.record for rule in rules if rule.record)
+
+
+def known_text(fact: object) -> str:
+    """The text of an established fact, else nothing."""
+    return str(fact.value) if isinstance(fact, Known) else ""

@@ -1,0 +1,163 @@
+"""MC-SE-01: tokens flow one by one from engine to client, and no proxy cuts or gathers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from srvmod.contract import ITL_P95_MS, Clause
+from srvmod.policies.config import Config
+from srvmod.policies.facts import Known, Policy, Route, Setting, Unknown, World
+from srvmod.policies.readers.quantities import parse_duration
+from srvmod.policies.rules.finding import Finding, Maker
+from srvmod.policies.rules.subjects import longest_answer_seconds, services_of, serving_routes, vllm_engines
+
+INTERVAL = Maker(Clause.MC_SE_01, "stream-interval", "several tokens in one event arrive in bursts")
+API = Maker(Clause.MC_SE_01, "openai-api", "clients stream from /v1/chat/completions over HTTP")
+DEADLINE = Maker(Clause.MC_SE_01, "deadline", "the proxy cuts running streams; the client sees a truncated 200")
+IDLE = Maker(Clause.MC_SE_01, "idle-timeout", "a stream that waits for its first token is cut, or none is ever given up")
+BUFFERING = Maker(Clause.MC_SE_01, "buffering", "the proxy holds tokens until its buffer is full or the answer has ended")
+LEAST_IDLE_SECONDS = 60.0
+"""A load balancer's own default (AWS: 60 s); a first token waits that long only under overload."""
+ENVOY_GATEWAY_DEADLINE = "Envoy's 15 s"
+ON = {"on", "true", "yes", "1"}
+OFF_TIMES = {"0", "0s", "0ms", "0m", "0h", "infinity", "disabled"}
+
+
+def stream_interval(world: World, config: Config) -> Iterator[Finding]:
+    """One event per token."""
+    del config
+    for engine in vllm_engines(world):
+        interval = engine.line.integer("stream_interval")
+        if isinstance(interval, Unknown):
+            yield INTERVAL.unknown("stream_interval", interval, "--stream-interval=1")
+        elif interval is not None and interval.value != 1:
+            yield INTERVAL.error(interval.place, f"stream_interval is {interval.value}", "--stream-interval=1")
+
+
+def openai_api(world: World, config: Config) -> Iterator[Finding]:
+    """The engine serves HTTP itself."""
+    del config
+    for engine in vllm_engines(world):
+        for name in ("grpc", "headless"):
+            given = engine.line.given.get(name)
+            if isinstance(given, Known) and given.value is True:
+                yield API.error(given.place, f"--{name}: no OpenAI API over HTTP", f"leave --{name} out")
+
+
+def deadlines(world: World, config: Config) -> Iterator[Finding]:
+    """No deadline on the response of a route that leads to engines, other than one that outlasts any answer."""
+    needed = longest_answer_seconds(world, config, ITL_P95_MS.value)
+    routes = serving_routes(world)
+    policies = applying(world, routes)
+    for route in routes:
+        own = [one for one in route.settings if one.topic in {"request-timeout", "backend-timeout", "deadline"}]
+        beside = [
+            one for policy in policies if _on(policy, route) for one in policy.settings if one.topic == "request-timeout"
+        ]
+        bound = [one for policy in policies if _on(policy, route) for one in policy.settings if one.topic == "max-stream-duration"]
+        for setting in own:
+            yield from _long_enough(setting, needed)
+        first = any(one.topic == "request-timeout" for one in own)
+        if route.kind in {"HTTPRoute", "GRPCRoute"} and not first and not beside and not bound:
+            what = f"no response deadline is given, so it is {ENVOY_GATEWAY_DEADLINE}"
+            yield DEADLINE.error(route.place, what, "rules[].timeouts.request: 0s")
+    for policy in policies:
+        for setting in policy.settings:
+            if setting.topic in {"request-timeout", "max-stream-duration", "retry-timeout"}:
+                yield from _long_enough(setting, needed)
+
+
+def _long_enough(setting: Setting, needed: float) -> Iterator[Finding]:
+    value = setting.value
+    if isinstance(value, Unknown):
+        yield DEADLINE.unknown(setting.topic, value)
+        return
+    if value.value.strip().lower() in OFF_TIMES:
+        return
+    seconds = parse_duration(value.value)
+    if seconds is None:
+        yield DEADLINE.unknown(setting.topic, Unknown(f"{value.value!r} isn't a duration", value.place))
+    elif 0 < seconds < needed:
+        what = f"{setting.topic} is {value.value}, shorter than the longest answer ({needed:.0f} s at {ITL_P95_MS})"
+        yield DEADLINE.error(value.place, what, f"0s, or at least {needed:.0f}s")
+
+
+def idle_timeouts(world: World, config: Config) -> Iterator[Finding]:
+    """Idle time-outs outlast the wait for a first token."""
+    del config
+    routes = serving_routes(world)
+    settings = [one for route in routes for one in route.settings]
+    settings += [one for policy in applying(world, routes) for one in policy.settings]
+    settings += [one for engine in world.engines for service in services_of(engine, world) for one in service.settings]
+    for setting in dict.fromkeys(settings):
+        if setting.topic not in {"idle-timeout", "stream-idle-timeout"}:
+            continue
+        value = setting.value
+        if isinstance(value, Unknown):
+            yield IDLE.unknown(setting.topic, value)
+            continue
+        seconds = parse_duration(value.value)
+        if seconds is None:
+            yield IDLE.unknown(setting.topic, Unknown(f"{value.value!r} isn't a duration", value.place))
+        elif 0 < seconds < LEAST_IDLE_SECONDS:
+            fix = f"at least {LEAST_IDLE_SECONDS:.0f}s"
+            yield IDLE.error(value.place, f"{setting.topic} is {value.value}", fix)
+
+
+def buffering(world: World, config: Config) -> Iterator[Finding]:
+    """No proxy on the way buffers, compresses or inspects response bodies."""
+    del config
+    routes = serving_routes(world)
+    settings = [one for route in routes for one in route.settings]
+    settings += [one for policy in applying(world, routes) for one in policy.settings]
+    for setting in dict.fromkeys(settings):
+        value = setting.value
+        if setting.topic not in {"buffering", "compression", "ext-proc-body"}:
+            continue
+        if isinstance(value, Unknown):
+            yield BUFFERING.unknown(setting.topic, value)
+        elif setting.topic == "buffering" and value.value.lower() in ON:
+            yield BUFFERING.error(value.place, f"response buffering is {value.value}", "off")
+        elif setting.topic == "compression":
+            yield BUFFERING.error(value.place, "event streams are compressed", "leave text/event-stream out")
+        elif setting.topic == "ext-proc-body":
+            yield from _body_mode(value)
+
+
+def _body_mode(value: Known[str]) -> Iterator[Finding]:
+    mode = re.sub(r"[^a-z]", "", value.value.lower())
+    if mode.startswith("buffered"):
+        yield BUFFERING.error(value.place, f"ext_proc response body mode {value.value}", "no response body processing")
+    elif mode in {"streamed", "fullduplexstreamed"}:
+        what = f"ext_proc response body mode {value.value} takes every token through another process"
+        yield BUFFERING.warning(value.place, what, "no response body processing")
+
+
+def applying(world: World, routes: list[Route]) -> list[Policy]:
+    """Policies that apply to routes of engines: to the route, its gateway, or to everything of a proxy."""
+    names = {(route.kind, route.name) for route in routes}
+    gateways = {parent for route in routes for parent in route.parents}
+    services = {name for route in routes for name in route.services}
+    found: list[Policy] = []
+    for policy in world.policies:
+        if policy.kind in {"EnvoyFilter", "EnvoyProxy"} and (routes or world.engines):
+            found.append(policy)
+            continue
+        for kind, name in policy.targets:
+            if (kind, name) in names or (kind == "Gateway" and name in gateways) or (kind == "Service" and name in services):
+                found.append(policy)
+                break
+    return found
+
+
+def _on(policy: Policy, route: Route) -> bool:
+    return any(
+        (kind, name) == (route.kind, route.name) or (kind == "Gateway" and name in route.parents)
+        for kind, name in policy.targets
+    )
+
+
+
+
+RULES = (stream_interval, openai_api, deadlines, idle_timeouts, buffering)
