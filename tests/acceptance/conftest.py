@@ -126,7 +126,7 @@ def without_stack() -> Stack:
     """The commands on the tests' state folder, with what runs there ended."""
     state = Path(os.environ.get("SRVMOD_TEST_STATE", REPO / ".srvmod" / "test"))
     Stack(state, {}, {}).srvmod("local", "down")
-    return Stack(state, {}, machine())
+    return Stack(state, {}, machine(state))
 
 
 @pytest.fixture(scope="session")

@@ -95,7 +95,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_an_unfit_machine_is_named_before_anything_starts(case: Unfit, tmp_path: Path) -> None:
-    before = machine()
+    before = machine(tmp_path / case.state)
     script = f'set -e; {case.script}; cd {REPO}; export SRVMOD_STATE="$1/{case.state}"; shift; exec {case.prefix} "$@"'
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), *SRVMOD, "local", "up"],
@@ -111,14 +111,14 @@ def test_an_unfit_machine_is_named_before_anything_starts(case: Unfit, tmp_path:
         assert words.format(folder=tmp_path) in said, said
     assert "fix:" in said
     assert "Traceback" not in said
-    assert not left_behind(before)
+    assert not left_behind(before, tmp_path / case.state)
     assert not (tmp_path / case.state / "local").exists()
 
 
 @pytest.mark.parametrize("inodes", [22, 60] if os.environ.get("SRVMOD_FULL") else [22])
 def test_a_disk_that_fills_later_is_named(inodes: int, tmp_path: Path) -> None:
     """It passes the check, and has no inodes left while images are packed (22) or the control plane starts (60)."""
-    before = machine()
+    before = machine(tmp_path / "state")
     script = (
         'mount -t tmpfs -o size=8g,nr_inodes=@ few "$1"; export SRVMOD_STATE="$1/state"; shift; '
         'timeout 300 "$@" up; code=$?; "$@" status; "$@" down; exit $code'
@@ -140,7 +140,7 @@ def test_a_disk_that_fills_later_is_named(inodes: int, tmp_path: Path) -> None:
     assert "Traceback" not in said
     assert ("no stack" if inodes < 60 else "no space left") in result.stdout.lower()
     assert not processes_of(tmp_path / "state")
-    assert not left_behind(before)
+    assert not left_behind(before, tmp_path / "state")
 
 
 def test_status_of_roots_stack_says_that_it_needs_root(tmp_path: Path) -> None:

@@ -97,6 +97,6 @@ def test_a_dead_supervisor_is_told_and_down_leaves_nothing(stack: Stack) -> None
     assert "srvmod local up" in result.stdout
     stack.srvmod("local", "down")
     assert not processes_of(stack.state)
-    assert not left_behind(stack.machine_before)
+    assert not left_behind(stack.machine_before, stack.state)
     assert not (stack.state / "local").exists()
     assert stack.srvmod("local", "status", check=False).returncode == 3

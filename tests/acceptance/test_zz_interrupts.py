@@ -130,7 +130,7 @@ def test_ctrl_c_in_each_phase_leaves_a_stack_that_goes_on_or_ends(nothing_runs: 
         if phase.down:
             stack.srvmod("local", "down")
             assert not processes_of(stack.state)
-            assert not left_behind(stack.machine_before)
+            assert not left_behind(stack.machine_before, stack.state)
     began = time.monotonic()
     finished = json.loads(stack.srvmod("local", "up", "--json").stdout)
     print(f"the last `up` went on for {time.monotonic() - began:.1f} s")
@@ -138,7 +138,7 @@ def test_ctrl_c_in_each_phase_leaves_a_stack_that_goes_on_or_ends(nothing_runs: 
     assert all(c["healthy"] for c in finished["components"]), finished["components"]
     stack.srvmod("local", "down")
     assert not processes_of(stack.state)
-    assert not left_behind(stack.machine_before)
+    assert not left_behind(stack.machine_before, stack.state)
     assert not (stack.state / "local").exists()
 
 
@@ -171,4 +171,4 @@ def test_only_one_command_works_at_a_time(nothing_runs: Stack) -> None:
         assert "interrupted (SIGTERM)" in said.splitlines()[-1]
     stack.srvmod("local", "down")
     assert not processes_of(stack.state)
-    assert not left_behind(stack.machine_before)
+    assert not left_behind(stack.machine_before, stack.state)
