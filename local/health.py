@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import ssl
@@ -26,9 +27,14 @@ def http_health(
     timeout_seconds: float = 2.0,
 ) -> HealthCheck:
     """Health by an HTTP GET: healthy when the status is 200."""
+    # Made once: reading certificates for every question cost more than all the answers.
+    context = functools.cache(lambda: _tls(ca, cert) if url.startswith("https") else None)
 
     def check() -> str:
-        return _get(url, ca, cert, timeout_seconds)[0]
+        try:
+            return _get(url, context(), timeout_seconds)[0]
+        except OSError as error:
+            return f"GET {url}: {error}"
 
     return check
 
@@ -37,7 +43,7 @@ def aws_health(url: str, timeout_seconds: float = 2.0) -> HealthCheck:
     """Health of the simulated AWS at `url`. Raises FinalProblem when it lost the state of an earlier run."""
 
     def check() -> str:
-        problem, body = _get(f"{url}/_srvmod/health", None, None, timeout_seconds)
+        problem, body = _get(f"{url}/_srvmod/health", None, timeout_seconds)
         if problem:
             return problem
         lost = json.loads(body)["stateLost"]
@@ -50,16 +56,21 @@ def aws_health(url: str, timeout_seconds: float = 2.0) -> HealthCheck:
     return check
 
 
-def _get(url: str, ca: Path | None, cert: tuple[Path, Path] | None, timeout_seconds: float) -> tuple[str, bytes]:
+def _tls(ca: Path | None, cert: tuple[Path, Path] | None) -> ssl.SSLContext:
+    """Trusts `ca` alone; without one anybody, for components that make a certificate of their own at start."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca:
+        context.load_verify_locations(ca)
+    else:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if cert:
+        context.load_cert_chain(*map(str, cert))
+    return context
+
+
+def _get(url: str, context: ssl.SSLContext | None, timeout_seconds: float) -> tuple[str, bytes]:
     """(problem or "", body)."""
     try:
-        context = None
-        if url.startswith("https"):
-            context = ssl.create_default_context(cafile=str(ca) if ca else None)
-            if ca is None:
-                context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-            if cert:
-                context.load_cert_chain(*map(str, cert))
         with urllib.request.urlopen(url, timeout=timeout_seconds, context=context) as answer:
             return "", answer.read()
     except urllib.error.HTTPError as error:
