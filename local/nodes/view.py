@@ -8,6 +8,9 @@ from pathlib import Path
 from srvmod.local.nodes.paths import MAX_SLOTS, Slot
 from srvmod.local.paths import State
 
+PROCESSES = {"namespace": "node", "containerd": "containerd", "kubelet": "kubelet", "gpu-plugin": "gpu-plugin"}
+"""What a node's processes are called, and the name that their pid files carry (slot.py)."""
+
 
 def processes(state_root: Path) -> dict[str, dict[str, int | None]]:
     """Per Node name: process name -> pid that was last started for it, None where there is none.
@@ -20,8 +23,9 @@ def processes(state_root: Path) -> dict[str, dict[str, int | None]]:
         slot = Slot(state, number)
         if slot.record.exists():
             node = json.loads(slot.record.read_text())
-            names = ("containerd", "kubelet", "gpu-plugin")
-            found[node["name"]] = {name: _pid(state.run / f"{slot.component(name)}.pid") for name in names}
+            found[node["name"]] = {
+                name: _pid(state.run / f"{slot.component(file)}.pid") for name, file in PROCESSES.items()
+            }
     return found
 
 

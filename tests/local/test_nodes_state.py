@@ -36,7 +36,8 @@ def test_processes_of_the_nodes_that_hold_slots(tmp_path: Path) -> None:
     slot.record.write_text(json.dumps({"name": "kwok-a", "uid": "u", "kubelet": {}}))
     state.run.mkdir(parents=True)
     (state.run / "kubelet-1.pid").write_text("42\n")
-    assert nodes.processes(tmp_path) == {"kwok-a": {"containerd": None, "kubelet": 42, "gpu-plugin": None}}
+    running = {"namespace": None, "containerd": None, "kubelet": 42, "gpu-plugin": None}
+    assert nodes.processes(tmp_path) == {"kwok-a": running}
 
 
 def test_the_agent_gets_the_pods_environment() -> None:
