@@ -14,6 +14,7 @@ from srvmod.local import facts, namespace
 from srvmod.local.errors import LocalError, low_disk
 from srvmod.local.kube import write_kubeconfig
 from srvmod.local.locking import locked
+from srvmod.local.nodes.view import components as node_processes
 from srvmod.local.paths import State
 from srvmod.local.pki import Authority
 from srvmod.local.pulumi_cli import STACK, Pulumi, end_engines, environment
@@ -164,7 +165,7 @@ class LocalStack:
             wanted, seen = cluster.engines_wanted(), cluster.nodes()
             ready = sum(e["ready"] for n in seen for e in n["engines"])
             # the API server notices a dead kubelet only after its lease has run out
-            down = [p["name"] for p in self._node_processes(facts.inner_pids(holder)) if not p["healthy"]]
+            down = [p["name"] for p in node_processes(self.state.root, facts.inner_pids(holder)) if not p["healthy"]]
             if ready >= wanted and not down:
                 return
             words = [f"{ready} of {wanted} engines ready", *(f"{name} is started again" for name in down)]
@@ -239,7 +240,7 @@ class LocalStack:
             seen, problem = ClusterView(self.state.kubeconfig).nodes(), low_disk(self.state.root)
         except Exception as error:  # whatever the API server's trouble is, status must still tell the rest
             seen, problem = [], f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
-        components += self._node_processes(pids)
+        components += node_processes(self.state.root, pids)
         return {
             "running": True,
             "problem": problem,
@@ -251,15 +252,6 @@ class LocalStack:
             "nodes": seen,
             "components": components,
         }
-
-    def _node_processes(self, pids: Mapping[int, int]) -> list[dict[str, Any]]:
-        from srvmod.local.nodes import processes
-
-        return [
-            _node_process(node, name, pids.get(pid) if pid else None)
-            for node, parts in processes(self.state.root).items()
-            for name, pid in parts.items()
-        ]
 
     # -- down -------------------------------------------------------------------------------------------------
 
@@ -292,8 +284,3 @@ def _not_running(problem: str) -> dict[str, Any]:
 def _private(file: Path, text: str) -> None:
     file.touch(mode=0o600)
     file.write_text(text)
-
-
-def _node_process(node: str, name: str, pid: int | None) -> dict[str, Any]:
-    """A node's process. Its health is the kubelet's own word in the node's Ready condition; this says that it runs."""
-    return {"name": f"{name}@{node}", "pid": pid, "healthy": pid is not None, "problem": "" if pid else "not running"}

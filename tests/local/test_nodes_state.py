@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from srvmod.local import nodes
 from srvmod.local.nodes.allocations import CHECKPOINT, gpus_by_pod
 from srvmod.local.nodes.paths import Slot
 from srvmod.local.nodes.pretended import environment
+from srvmod.local.nodes.view import components
 from srvmod.local.nodes.without_seccomp import strip
 from srvmod.local.paths import State
 
@@ -62,3 +65,26 @@ def test_only_the_seccomp_profile_is_taken_out(tmp_path: Path) -> None:
         "process": {"args": ["x"]},
         "linux": {"namespaces": []},
     }
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/tools/kubelet\0--config=x\0", {"name": "kubelet@kwok-a", "pid": 1042, "healthy": True, "problem": ""}),
+        ("/bin/sleep\0kubelet-1\0",
+         {"name": "kubelet@kwok-a", "pid": None, "healthy": False, "problem": "not running"}),
+    ],
+)  # fmt: skip
+def test_a_pid_that_another_program_has_now_is_no_process_of_the_node(
+    command: str, shown: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = State(tmp_path)
+    slot = Slot(state, 1)
+    slot.root.mkdir(parents=True)
+    slot.record.write_text(json.dumps({"name": "kwok-a", "uid": "u", "kubelet": {}}))
+    state.run.mkdir(parents=True)
+    (state.run / "kubelet-1.pid").write_text("42\n")
+    monkeypatch.setattr(Path, "read_bytes", lambda self: command.encode() if self.parts[2] == "1042" else b"")
+    found = components(tmp_path, {42: 1042})
+    assert shown in found
+    assert len(found) == 4
