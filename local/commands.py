@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from srvmod.local import facts
 from srvmod.local.errors import LocalError, explain, not_root
@@ -160,12 +160,7 @@ def env() -> None:
 def _show(result: dict[str, Any]) -> None:
     console = Console(highlight=False)
     table = Table(
-        "node",
-        "instance",
-        "ready",
-        "weights",
-        "engine",
-        "island",
+        *(Column(name, overflow="fold") for name in ("node", "instance", "ready", "weights", "engine", "island")),
         "engine ready",
         title="p5 nodes (simulated hardware)",
     )
@@ -189,17 +184,16 @@ def _show(result: dict[str, Any]) -> None:
             )
             table.add_row(*lead, *cells)
     console.print(table)
-    parts = Table("component", "pid", "healthy", "problem", title="components")
+    parts = Table(Column("component", overflow="fold"), "pid", "healthy", title="components")
     for component in result["components"]:
-        parts.add_row(
-            component["name"],
-            str(component["pid"] or "-"),
-            _mark(component["healthy"]),
-            escape(component["problem"]),
-        )
+        parts.add_row(component["name"], str(component["pid"] or "-"), _mark(component["healthy"]))
     console.print(parts)
+    # below the table and whole: they say what to do
+    for component in result["components"]:
+        if component["problem"]:
+            console.print(f"[red]{component['name']}:[/] {escape(component['problem'])}", soft_wrap=True)
     if result.get("problem"):
-        console.print(f"[red]problem:[/] {escape(result['problem'])}")
+        console.print(f"[red]problem:[/] {escape(result['problem'])}", soft_wrap=True)
     if outputs := result.get("outputs"):
         shown = Table("output", "value", title="stack outputs")
         for name, value in sorted(outputs.items()):

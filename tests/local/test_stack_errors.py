@@ -119,6 +119,17 @@ def test_messages_with_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixt
     assert "see [a-z]" in shown
 
 
+def test_a_problem_is_shown_whole_on_a_narrow_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    problem = "exited with 2: " + "words and a long/path/" * 20 + "; delete [the file]"
+    sick = {"name": "simulated-aws@a-very-long-name-of-a-node-x", "pid": None, "healthy": False, "problem": problem}
+    status = {"nodes": [], "components": [sick], "problem": "", "endpoint": "e", "kubeconfig": "k", "apiKeyFile": "f"}
+    commands._show(status)
+    assert f"{sick['name']}: {problem}" in capsys.readouterr().out
+
+
 def test_what_an_interruption_leaves_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State(tmp_path)
     assert commands._left(state) == "nothing runs; `srvmod local up` begins again"
