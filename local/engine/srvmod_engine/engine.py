@@ -23,7 +23,7 @@ from srvmod_engine.step_model import StepModel
 _log = logging.getLogger(__name__)
 
 
-_MOST_OF_A_STEP: Final = 0.6
+_MOST_OF_A_STEP: Final = 0.7
 """Share of a step within which its tokens leave, however many they are."""
 
 

