@@ -1,11 +1,12 @@
 """Who may write flow logs."""
 
 from srvmod.infra.aws.documents.statements import Document, allow, document
+from srvmod.infra.aws.documents.wildcards import allow_everywhere
 from srvmod.infra.aws.names import Account
 
 
 def writer_policy(account: Account, log_group: str) -> Document:
-    """Write streams of one log group. DescribeLogGroups has no resource-level permission."""
+    """Write streams of one log group."""
     group = account.arn("logs", f"log-group:{log_group}")
     return document(
         allow(
@@ -13,5 +14,5 @@ def writer_policy(account: Account, log_group: str) -> Document:
             ["logs:CreateLogStream", "logs:PutLogEvents", "logs:DescribeLogStreams"],
             [group, f"{group}:*"],
         ),
-        allow("FindGroup", ["logs:DescribeLogGroups"], ["*"]),
+        allow_everywhere("FindGroup", ["logs:DescribeLogGroups"], account.region),
     )

@@ -1,10 +1,12 @@
 """The six policies of Karpenter's controller.
 
-Source: getting-started CloudFormation template of karpenter-provider-aws; `ZonalShift` is left out, the chart's
+Source: getting-started CloudFormation template of karpenter-provider-aws, made narrower: no spot requests and no
+placement groups, which the pool doesn't use; no launch from another cluster's templates; no `ZonalShift`, the chart's
 `settings.enableZonalShift` stays off. Writes are tied to the tags that Karpenter puts on what it owns.
 """
 
 from srvmod.infra.aws.documents.statements import Document, allow, document
+from srvmod.infra.aws.documents.wildcards import allow_everywhere
 from srvmod.infra.aws.names import Account
 
 OWNED = "kubernetes.io/cluster/{cluster}"
@@ -28,8 +30,8 @@ def controller_policies(account: Account, cluster: str, node_role: str, queue: s
 def node_lifecycle(account: Account, cluster: str) -> Document:
     """Launch, tag and terminate the instances and launch templates of this cluster only."""
     shared = ("image", "snapshot")
-    referenced = ("security-group", "subnet", "capacity-reservation", "placement-group")
-    created = ("fleet", "instance", "volume", "network-interface", "launch-template", "spot-instances-request")
+    referenced = ("security-group", "subnet", "capacity-reservation")
+    launched = ("fleet", "instance", "volume", "network-interface")
     owned = OWNED.format(cluster=cluster)
     request = {
         "StringEquals": {f"aws:RequestTag/{owned}": "owned", "aws:RequestTag/eks:eks-cluster-name": cluster},
@@ -39,8 +41,8 @@ def node_lifecycle(account: Account, cluster: str) -> Document:
         "StringEquals": {f"aws:ResourceTag/{owned}": "owned"},
         "StringLike": {f"aws:ResourceTag/{NODEPOOL}": "*"},
     }
-    creation = {**request, "StringEquals": {**request["StringEquals"]}}
-    created_arns = [account.arn("ec2", f"{kind}/*") for kind in created]
+    templates = [account.arn("ec2", "launch-template/*")]
+    launched_arns = [account.arn("ec2", f"{kind}/*") for kind in launched]
     return document(
         allow(
             "UseExistingResources",
@@ -51,23 +53,20 @@ def node_lifecycle(account: Account, cluster: str) -> Document:
         allow(
             "UseOwnLaunchTemplates",
             ["ec2:RunInstances", "ec2:CreateFleet"],
-            [account.arn("ec2", "launch-template/*")],
+            templates,
             conditions=existing,
         ),
-        allow(
-            "CreateWithTags",
-            ["ec2:RunInstances", "ec2:CreateFleet", "ec2:CreateLaunchTemplate"],
-            created_arns,
-            conditions=request,
-        ),
+        # Two statements: launching with the right tags must not open templates that another cluster made.
+        allow("LaunchWithTags", ["ec2:RunInstances", "ec2:CreateFleet"], launched_arns, conditions=request),
+        allow("CreateTemplatesWithTags", ["ec2:CreateLaunchTemplate"], templates, conditions=request),
         allow(
             "TagOnCreation",
             ["ec2:CreateTags"],
-            created_arns,
+            [*launched_arns, *templates],
             conditions={
-                **creation,
+                **request,
                 "StringEquals": {
-                    **creation["StringEquals"],
+                    **request["StringEquals"],
                     "ec2:CreateAction": ["RunInstances", "CreateFleet", "CreateLaunchTemplate"],
                 },
             },
@@ -87,7 +86,7 @@ def node_lifecycle(account: Account, cluster: str) -> Document:
         allow(
             "DeleteOwn",
             ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"],
-            [account.arn("ec2", "instance/*"), account.arn("ec2", "launch-template/*")],
+            [account.arn("ec2", "instance/*"), *templates],
             conditions=existing,
         ),
     )
@@ -128,8 +127,7 @@ def iam_integration(account: Account, cluster: str, node_role: str) -> Document:
             conditions=existing,
         ),
         allow("ReadProfiles", ["iam:GetInstanceProfile"], profiles),
-        # ListInstanceProfiles has no resource-level permission.
-        allow("ListProfiles", ["iam:ListInstanceProfiles"], ["*"]),
+        allow_everywhere("ListProfiles", ["iam:ListInstanceProfiles"], account.region),
     )
 
 
@@ -150,7 +148,7 @@ def interruption(account: Account, queue: str) -> Document:
 
 
 def discovery(account: Account) -> Document:
-    """Describe calls of EC2, none of which has resource-level permissions; bound to the region instead."""
+    """Describe calls of EC2."""
     things = (
         "CapacityReservations",
         "Images",
@@ -159,24 +157,16 @@ def discovery(account: Account) -> Document:
         "InstanceTypes",
         "Instances",
         "LaunchTemplates",
-        "PlacementGroups",
         "SecurityGroups",
         "SpotPriceHistory",
         "Subnets",
     )
-    return document(
-        allow(
-            "DescribeInRegion",
-            [f"ec2:Describe{thing}" for thing in things],
-            ["*"],
-            conditions={"StringEquals": {"aws:RequestedRegion": account.region}},
-        )
-    )
+    return document(allow_everywhere("DescribeInRegion", [f"ec2:Describe{thing}" for thing in things], account.region))
 
 
 def images_and_prices(account: Account) -> Document:
-    """Read AWS's public AMI parameters and price list (the price list has no resource-level permission)."""
+    """Read AWS's public AMI parameters and price list."""
     return document(
         allow("ReadAmiParameters", ["ssm:GetParameter"], [account.arn("ssm", "parameter/aws/service/*", owned=False)]),
-        allow("ReadPrices", ["pricing:GetProducts"], ["*"]),
+        allow_everywhere("ReadPrices", ["pricing:GetProducts"], account.region),
     )

@@ -5,6 +5,7 @@ Cognito, and with the cluster's own tag where that one takes any cluster's.
 """
 
 from srvmod.infra.aws.documents.statements import Document, allow, document
+from srvmod.infra.aws.documents.wildcards import BALANCER_DESCRIBES, allow_everywhere
 from srvmod.infra.aws.names import Account
 
 OWNER_TAG = "elbv2.k8s.aws/cluster"
@@ -24,39 +25,22 @@ EC2_READS = (
     "VpcPeeringConnections",
     "Vpcs",
 )
-READS = (
-    "CapacityReservation",
-    "ListenerAttributes",
-    "ListenerCertificates",
-    "Listeners",
-    "LoadBalancerAttributes",
-    "LoadBalancers",
-    "Rules",
-    "SSLPolicies",
-    "Tags",
-    "TargetGroupAttributes",
-    "TargetGroups",
-    "TargetHealth",
-    "TrustStores",
-)
 
 
 def reads(account: Account) -> Document:
-    """Describe calls, none of which has resource-level permissions; bound to the region instead."""
-    in_region = {"StringEquals": {"aws:RequestedRegion": account.region}}
+    """What the controller looks at; only a VPC's groups and a certificate can be named as resources."""
     return document(
-        allow(
+        allow_everywhere(
             "DescribeInRegion",
             [
                 *(f"ec2:Describe{thing}" for thing in EC2_READS),
-                "ec2:GetSecurityGroupsForVpc",
-                *(f"{SERVICE}:Describe{thing}" for thing in READS),
+                *(f"{SERVICE}:Describe{thing}" for thing in BALANCER_DESCRIBES),
                 "acm:ListCertificates",
-                "acm:DescribeCertificate",
             ],
-            ["*"],
-            conditions=in_region,
-        )
+            account.region,
+        ),
+        allow("GroupsOfVpc", ["ec2:GetSecurityGroupsForVpc"], [account.arn("ec2", "vpc/*")]),
+        allow("ReadCertificates", ["acm:DescribeCertificate"], [account.arn("acm", "certificate/*")]),
     )
 
 
