@@ -1,5 +1,6 @@
 """Names that follow from settings alone: known before anything exists, shared by all layers and the outputs."""
 
+from srvmod.infra import versions
 from srvmod.infra.aws.names import VPC, Account, Names
 from srvmod.infra.settings import Settings
 
@@ -36,6 +37,11 @@ def mirrored(settings: Settings, image: str) -> str:
     """An image's reference, from the stack's mirror if it has one (`images.registry`)."""
     registry = settings.images.registry
     return f"{registry}/{image.partition('/')[2]}" if registry else image
+
+
+def image(settings: Settings, pinned: versions.Image) -> str:
+    """A pinned image's reference: from the mirror if there is one, by its tag where images are packed locally."""
+    return pinned.tagged if settings.aws.simulated else mirrored(settings, pinned.reference)
 
 
 def pull_policy(settings: Settings) -> str:

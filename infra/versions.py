@@ -22,15 +22,21 @@ class Chart:
 
 @dataclass(frozen=True)
 class Image:
-    """A container image by repository (with its registry) and tag."""
+    """A container image by repository (with its registry), tag and the digest of its index for all platforms."""
 
     repository: str
     tag: str
+    digest: str | None = None
+
+    @property
+    def tagged(self) -> str:
+        """`repository:tag`: how images that are packed locally are named."""
+        return f"{self.repository}:{self.tag}"
 
     @property
     def reference(self) -> str:
-        """`repository:tag`."""
-        return f"{self.repository}:{self.tag}"
+        """`repository:tag@digest`, as far as the digest is known: what is pulled."""
+        return f"{self.tagged}@{self.digest}" if self.digest else self.tagged
 
 
 @dataclass(frozen=True)
@@ -66,17 +72,40 @@ KEDA = Chart("keda", "2.21.0", "https://kedacore.github.io/charts")
 PROMETHEUS_STACK = Chart("kube-prometheus-stack", "92.1.0", "https://prometheus-community.github.io/helm-charts")
 """Prometheus operator v0.94.1."""
 
-ENVOY_GATEWAY_IMAGE = Image("docker.io/envoyproxy/gateway", "v1.9.1")
-"""The chart's own controller image; named only where images come from a mirror."""
+ENVOY_GATEWAY_IMAGE = Image(
+    "docker.io/envoyproxy/gateway",
+    "v1.9.1",
+    "sha256:0049bcb384c591c6a6dd043fe5c9929ef6e74f230e12dd678d2d3701df9b301e",
+)
+"""The chart's own controller image. The digests of this and the next images are those that several public
+repositories have beside the tag (read 2026-11-29); no registry was asked."""
 
-ENVOY = Image("docker.io/envoyproxy/envoy", "distroless-v1.39.1")
+ENVOY = Image(
+    "docker.io/envoyproxy/envoy",
+    "distroless-v1.39.1",
+    "sha256:eb2c01c13125d1629637cb4e4cce7207009fb7cc2c8027f9742758549d15b6f4",
+)
 """Envoy's minor version must be the one that Envoy Gateway 1.9 is built for (1.39)."""
 
-NVIDIA_DEVICE_PLUGIN = Image("nvcr.io/nvidia/k8s-device-plugin", "v0.20.0")
+NVIDIA_DEVICE_PLUGIN = Image(
+    "nvcr.io/nvidia/k8s-device-plugin",
+    "v0.20.0",
+    "sha256:a61ba9fd8efb82f3a79f877f7580e02c1e8e7593f62473644bc9c79e315c3312",
+)
 """github.com/NVIDIA/k8s-device-plugin v0.20.0 (2026-08-19)."""
 
+DCGM_EXPORTER = Image(
+    "nvcr.io/nvidia/k8s/dcgm-exporter",
+    "4.5.3-4.8.2-distroless",
+    "sha256:60d3b00ac80b4ae77f94dae2f943685605585ad9e92fdccda3154d009ae317cc",
+)
+"""github.com/NVIDIA/dcgm-exporter 4.8.2 with DCGM 4.5.3: the minor version of the node monitoring agent's engine
+(4.5.2), and the last whose field names are those of documents/dcgm_exporter.py. Only distroless images are released
+(github.com/NVIDIA/dcgm-exporter/issues/703)."""
+
 VLLM = Image("docker.io/vllm/vllm-openai", "v0.33.0")
-"""github.com/vllm-project/vllm v0.33.0; the flags of serving/documents/engine_flags.py are this version's."""
+"""github.com/vllm-project/vllm v0.33.0; the flags of serving/documents/engine_flags.py are this version's. No public
+source for its digest was found: the stack's settings name the image, with the digest of the mirror's copy."""
 
 ADDONS = (
     Addon("vpc-cni", "v1.22.4-eksbuild.3"),

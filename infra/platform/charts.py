@@ -32,6 +32,7 @@ class Controllers:
     karpenter: Controller
     envoy_gateway: Controller
     load_balancer: Controller
+    prometheus: Controller
 
 
 def install(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> Controllers:
@@ -40,11 +41,11 @@ def install(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> C
     load_balancer = _load_balancer(settings, cloud, opts)
     later = after(opts, load_balancer)
     _keda(settings, later)
-    _prometheus(settings, later)
     return Controllers(
         karpenter=_karpenter(settings, cloud, after(later, *cloud.ready)),
         envoy_gateway=_envoy_gateway(settings, later),
         load_balancer=load_balancer,
+        prometheus=_prometheus(settings, later),
     )
 
 

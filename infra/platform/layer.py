@@ -1,4 +1,4 @@
-"""The platform layer: from settings to namespaces, controllers, pool, device plugin and gateway."""
+"""The platform layer: from settings to namespaces, controllers, pool, GPU daemons and gateway."""
 
 from dataclasses import dataclass, replace
 
@@ -15,10 +15,11 @@ from srvmod.infra.labels import (
     toleration,
 )
 from srvmod.infra.platform.charts import after, install
+from srvmod.infra.platform.controllers import Controller
 from srvmod.infra.platform.documents import gateway as gateway_documents
 from srvmod.infra.platform.documents import pool as pool_documents
-from srvmod.infra.platform.documents.device_plugin import device_plugin
 from srvmod.infra.platform.gateway import Gateway, GatewayArgs
+from srvmod.infra.platform.gpu_daemons import GpuDaemons, GpuDaemonsArgs
 from srvmod.infra.platform.namespaces import namespace
 from srvmod.infra.platform.objects import declare
 from srvmod.infra.platform.pools import Pool, PoolArgs
@@ -48,7 +49,7 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
         PoolArgs(_pool(settings, cloud), cloud.aws, cloud.ready),
         after(opts, controllers.karpenter, *cloud.ready),
     )
-    _device_plugin(settings, opts)
+    _gpu_daemons(settings, controllers.prometheus, opts)
     gateway = Gateway(
         "gateway",
         GatewayArgs(gateway_of(settings)),
@@ -74,13 +75,18 @@ def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:
     )
 
 
-def _device_plugin(settings: Settings, opts: pulumi.ResourceOptions) -> None:
+def _gpu_daemons(settings: Settings, prometheus: Controller, opts: pulumi.ResourceOptions) -> None:
     if settings.aws.simulated:
         pulumi.log.info("NVIDIA device plugin: not installed, pretended nodes bring a pretended one")
+        pulumi.log.info("dcgm-exporter: not installed, pretended GPUs have no counters")
         return
-    image = identifiers.mirrored(settings, versions.NVIDIA_DEVICE_PLUGIN.reference)
-    # Not awaited: there may be no GPU node yet.
-    declare("device-plugin", device_plugin(identifiers.POOL, image), opts, awaited=False)
+    args = GpuDaemonsArgs(
+        pool=identifiers.POOL,
+        device_plugin_image=identifiers.image(settings, versions.NVIDIA_DEVICE_PLUGIN),
+        dcgm_exporter_image=identifiers.image(settings, versions.DCGM_EXPORTER),
+        operator=prometheus if prometheus.installed else None,
+    )
+    GpuDaemons("gpu-daemons", args, opts)
 
 
 def gateway_of(settings: Settings) -> gateway_documents.Gateway:
@@ -90,7 +96,7 @@ def gateway_of(settings: Settings) -> gateway_documents.Gateway:
     base = gateway_documents.Gateway(
         namespace=SERVING,
         replicas=spec.replicas,
-        image=identifiers.mirrored(settings, versions.ENVOY.reference),
+        image=identifiers.image(settings, versions.ENVOY),
         service_type="LoadBalancer",
         load_balancer_class=gateway_documents.NLB_CLASS,
         service_annotations=gateway_documents.nlb_annotations(

@@ -32,6 +32,7 @@ def device_plugin(pool: str, image: str) -> Object:
                 "metadata": {"labels": labels(NAME)},
                 "spec": {
                     "automountServiceAccountToken": False,
+                    "enableServiceLinks": False,
                     "priorityClassName": "system-node-critical",
                     "nodeSelector": {POOL_LABEL: pool},
                     "tolerations": [toleration(POOL_TAINT), toleration(WEIGHTS_COLD_TAINT)],
