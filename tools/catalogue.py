@@ -265,6 +265,16 @@ _ALL = (
         ldflags="-X helm.sh/helm/v4/internal/version.version=v{version}",
         on_demand=True,
     ),
+    Tool(
+        "actionlint",
+        "tools/modules/actionlint",
+        "github.com/rhysd/actionlint",
+        _one("github.com/rhysd/actionlint/cmd/actionlint", "actionlint"),
+        "checks .github/workflows",
+        version_args=("-version",),
+        ldflags="-X github.com/rhysd/actionlint.version=v{version}",
+        on_demand=True,
+    ),
 )
 
 TOOLS_BY_NAME = {tool.name: tool for tool in _ALL}

@@ -165,7 +165,8 @@ class Cluster(pulumi.ComponentResource):
             kube_proxy_addon_options=eks.KubeProxyAddonOptionsArgs(enabled=False),
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             tags=args.names.tags("cluster"),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=role.attachments),
+            # EKS refuses to delete a protected cluster only after everything inside is gone; the engine refuses first.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=role.attachments, protect=args.deletion_protection),
         )
 
     def _admins(self, control_plane: eks.Cluster) -> None:

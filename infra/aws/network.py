@@ -41,12 +41,13 @@ class Zone:
 
 @dataclass(frozen=True)
 class NewNetwork:
-    """A VPC of our own."""
+    """A VPC of our own. `protect` refuses changes that would replace it or the nodes' subnets."""
 
     cidr: str
     zones: Sequence[Zone]
     nat: NatGateways = NatGateways.PER_ZONE
     flow_logs: bool = True
+    protect: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,13 +108,13 @@ class Network(pulumi.ComponentResource):
             enable_dns_hostnames=True,  # private endpoints resolve through it
             enable_dns_support=True,
             tags=tags(VPC),
-            opts=self._child,
+            opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(protect=network.protect)),
         )
-        private = [self._subnet(vpc, zone.name, zone.private_cidr, public=False) for zone in network.zones]
+        private = [self._subnet(vpc, zone, network, public=False) for zone in network.zones]
         public = (
             []
             if network.nat is NatGateways.NONE
-            else [self._subnet(vpc, zone.name, zone.public_cidr, public=True) for zone in network.zones]
+            else [self._subnet(vpc, zone, network, public=True) for zone in network.zones]
         )
         gateways = self._public_side(vpc, network, public) if public else []
         tables = []
@@ -134,19 +135,22 @@ class Network(pulumi.ComponentResource):
         self.vpc_id = vpc.id
         self.private_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in private])
 
-    def _subnet(self, vpc: aws.ec2.Vpc, zone: str, cidr: str, *, public: bool) -> aws.ec2.Subnet:
+    def _subnet(self, vpc: aws.ec2.Vpc, zone: Zone, network: NewNetwork, *, public: bool) -> aws.ec2.Subnet:
         names = self._args.names
         side = "public" if public else "private"
         role = {"kubernetes.io/role/elb": "1"} if public else {"kubernetes.io/role/internal-elb": "1"}
         more = role if public else {**role, **names.discovery_tags()}
         return aws.ec2.Subnet(
-            f"{self._name}-{side}-{zone}",
+            f"{self._name}-{side}-{zone.name}",
             vpc_id=vpc.id,
-            cidr_block=cidr,
-            availability_zone=zone,
+            cidr_block=zone.public_cidr if public else zone.private_cidr,
+            availability_zone=zone.name,
             map_public_ip_on_launch=False,
-            tags=names.tags(f"{side}-{zone}", more),
-            opts=self._child,
+            tags=names.tags(f"{side}-{zone.name}", more),
+            # The public side comes and goes with `natGateways`.
+            opts=pulumi.ResourceOptions.merge(
+                self._child, pulumi.ResourceOptions(protect=network.protect and not public)
+            ),
         )
 
     def _route_table(self, vpc: aws.ec2.Vpc, part: str, subnet: aws.ec2.Subnet) -> aws.ec2.RouteTable:

@@ -17,7 +17,8 @@ KEPT_IMAGES = 20
 @dataclass(frozen=True)
 class WeightsArgs:
     """`prefix` is the key prefix of all revisions, without slashes at its ends; `repository` names the store of the
-    cache's image; `force_destroy` lets the bucket go together with its objects (never in production)."""
+    cache's image; `force_destroy` lets the bucket go together with its objects (never in production); `protect` refuses
+    changes that would replace the bucket."""
 
     names: Names
     account: Account
@@ -28,6 +29,7 @@ class WeightsArgs:
     namespace: str
     service_account: str
     force_destroy: bool = False
+    protect: bool = False
 
 
 class Weights(pulumi.ComponentResource):
@@ -69,7 +71,7 @@ class Weights(pulumi.ComponentResource):
             bucket=args.bucket,
             force_destroy=args.force_destroy,
             tags=args.names.tags("weights"),
-            opts=self._child,
+            opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(protect=args.protect)),
         )
         aws.s3.BucketOwnershipControls(
             name,

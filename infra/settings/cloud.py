@@ -172,7 +172,8 @@ class ClusterSettings(Section):
     system_nodes: SystemNodesSettings = SystemNodesSettings()
     """Nodes for controllers."""
     deletion_protection: Annotated[bool, Allowed("true or false")] = False
-    """Whether EKS refuses to delete the cluster; required in prod."""
+    """Whether EKS refuses to delete the cluster, and the engine to delete or replace VPC, nodes' subnets, cluster and
+    weights bucket; required in prod."""
 
 
 __all__ = [
