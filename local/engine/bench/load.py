@@ -96,6 +96,8 @@ class Client:
     def run(self) -> Figures:
         """Connect, warm up, measure. Raises OSError when the engine can't be reached."""
         load = self._load
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         for _ in range(load.streams):
             made = socket.create_connection((load.host, load.port), timeout=30)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

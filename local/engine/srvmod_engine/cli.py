@@ -6,6 +6,7 @@ import gc
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 import time
@@ -116,6 +117,12 @@ async def _log_stats(engine: Engine, metrics: EngineMetrics) -> None:
         before = now
 
 
+def _allow_many_connections() -> None:
+    """As many open files as the limit may be raised to, like vLLM: a stream takes two."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 async def _run_until_signal(config: EngineConfig) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -154,6 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _log.error("%s", error)
         return int(error.code)
     _log.info("configuration: %s", json.dumps(summary(config)))
+    _allow_many_connections()
     try:
         uvloop.run(_run_until_signal(config))
     except StartError as error:

@@ -99,6 +99,7 @@ def _unsupported(args: argparse.Namespace) -> list[str]:
         "--speculative-config": args.speculative_config is not None,
         "--pipeline-parallel-size above 1": args.pipeline_parallel_size > 1,
         "--data-parallel-size above 1": args.data_parallel_size > 1,
+        "--enable-mfu-metrics": bool(args.enable_mfu_metrics),
         "--scheduling-policy priority": args.scheduling_policy == "priority",
         "--prefill-schedule-interval above 1": args.prefill_schedule_interval > 1,
         "--long-prefill-token-threshold-adaptive": bool(args.long_prefill_token_threshold_adaptive),

@@ -78,6 +78,16 @@ _COUNTERS: Final = {
     "vllm:prompt_tokens": "Number of prefill tokens processed.",
     "vllm:prompt_tokens_cached": "Number of cached prompt tokens (local + external).",
     "vllm:generation_tokens": "Number of generation tokens processed.",
+    # Zero unless --enable-mfu-metrics is given, which the simulation refuses.
+    "vllm:estimated_flops_per_gpu": (
+        "Estimated number of floating point operations per GPU (for Model Flops Utilization calculations)."
+    ),
+    "vllm:estimated_read_bytes_per_gpu": (
+        "Estimated number of bytes read from memory per GPU (for Model Flops Utilization calculations)."
+    ),
+    "vllm:estimated_write_bytes_per_gpu": (
+        "Estimated number of bytes written to memory per GPU (for Model Flops Utilization calculations)."
+    ),
 }
 
 FINISH_REASONS: Final = ("stop", "length", "abort", "error", "repetition")

@@ -51,6 +51,9 @@ COUNTERS = [
     "mm_cache_queries",
     "mm_cache_hits",
     "admission_rejections",
+    "estimated_flops_per_gpu",
+    "estimated_read_bytes_per_gpu",
+    "estimated_write_bytes_per_gpu",
 ]
 """Names seen on a live server of that version, without the conditional ones."""
 
@@ -82,7 +85,8 @@ def test_every_name_is_there_with_its_type_and_no_old_one(weights: Path) -> None
     known = {f"vllm:{name}" for name in [*HISTOGRAMS, *GAUGES, *(f"{name}_total" for name in COUNTERS)]}
     ours = {name for name in kinds if name.startswith("vllm:") and not name.endswith("_created")}
     assert ours == known
-    assert kinds["srvmod_sim_info"] == "gauge"
+    assert kinds["srvmod_sim_info"] == kinds["srvmod_sim_lagging"] == "gauge"
+    assert kinds["srvmod_sim_timing_error_seconds"] == "histogram"
     assert kinds["process_resident_memory_bytes"] == "gauge"
     assert [*text_string_to_metric_families(text)]
 

@@ -305,7 +305,7 @@ class World:
                     assert index < seq.named, "only full blocks with a name may be shared"
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(
     st.lists(_EVENT, min_size=12, max_size=40),
     st.integers(6, 12),

@@ -1,6 +1,7 @@
 """One connection: parse requests, hand them to the application one after another, write the answers."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -136,7 +137,8 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._client = f"{peer[0]}:{peer[1]}" if peer else "?"
         # A descriptor of our own: the transport closes its one before it says so, and the number may be someone else's.
-        self._fd = os.dup(transport.get_extra_info("socket").fileno())
+        with contextlib.suppress(OSError):  # none is left: then everything goes through the transport
+            self._fd = os.dup(transport.get_extra_info("socket").fileno())
         self._server.connections.add(self)
         self._arm_timer()
 
