@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class Place:
 
     def at(self, line: int | None, path: str) -> Place:
         """Another field of the same object."""
-        return replace(self, line=line, path=path)
+        return Place(self.source, line, self.object, path)
 
 
 @dataclass(frozen=True, slots=True)

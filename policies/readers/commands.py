@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from srvmod.policies.facts import Fact, Place, Unknown
 from srvmod.policies.readers.environment import ConfigMaps, Environment, mounted_file
+from srvmod.policies.readers.pods import gpu_amounts
 from srvmod.policies.readers.programs import Program, find, of_image
 from srvmod.policies.readers.shell import Shell
 from srvmod.policies.readers.tree import Cursor, place_in_text
@@ -53,7 +54,8 @@ class Container:
         if args and SHELL.fullmatch(args[0].text):
             self._words(args, {}, 0)
             return
-        program = of_image(image, args)
+        gpus = any(True for _ in gpu_amounts(self.cursor))
+        program = of_image(image, args, gpus)
         if program is not None:
             self.runs.append(Run(_placed(program, self.cursor.place)))
         elif args:

@@ -33,10 +33,14 @@ SLEEP = re.compile(r"\bsleep\s+([0-9]+)")
 
 def of_template(template: Template, workload: Workload, maps: ConfigMaps, table: Table) -> Iterator[Engine | Suspect]:
     """Engines and what looks like one, in the order of the containers."""
-    for cursor in template.spec["containers"].items():
+    containers = template.containers() or ([template.spec] if template.declared else [])
+    for index, cursor in enumerate(containers):
         env = environment(cursor, workload.namespace, maps)
         container = Container(cursor, template.spec, workload.namespace, maps, env)
-        container.read()
+        if template.declared and index == 0:
+            container.runs.extend(Run(program) for program in template.declared)
+        else:
+            container.read()
         for run in container.runs:
             yield _engine(container, run, workload, table)
         if not container.runs and (unknown := _suspicious(container, workload)):

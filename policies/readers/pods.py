@@ -72,8 +72,7 @@ def pod(template: Template) -> Pod:
         shm=_shm(spec),
         gpus=tuple(
             amount
-            for key in ("containers", "initContainers")
-            for container in spec[key].items()
+            for container in (*template.containers(), *spec["initContainers"].items())
             for amount in gpu_amounts(container)
         ),
         runtime_class=spec["runtimeClassName"].string(),

@@ -38,7 +38,7 @@ PROGRAMS = {
     "transformers": Software.TRANSFORMERS,
 }
 IMAGES = (
-    (re.compile(r"(^|/)(vllm-openai|vllm|vllm-cpu-release-repo|rhaiis-vllm|vllm-cuda-rhel9|vllm-rhel9)([-:@]|$)"), Software.VLLM),
+    (re.compile(r"(^|/)(vllm|vllm-(openai|cpu|gpu|cuda|rocm|rhel)[a-z0-9-]*|rhaiis-vllm[a-z0-9-]*)([:@]|$)"), Software.VLLM),
     (re.compile(r"(^|/)text-generation-inference([-:@]|$)"), Software.TGI),
     (re.compile(r"(^|/)sglang([-:@]|$)"), Software.SGLANG),
     (re.compile(r"(^|/)tritonserver([-:@]|$)"), Software.TRITON),
@@ -112,13 +112,17 @@ def _program(software: Software, words: list[Word], first: Word) -> Program | No
     return Program(software, tuple(words), first)
 
 
-def of_image(image: str, words: Sequence[Word]) -> Program | None:
-    """The engine of a container without a command: its image's entry point gets the words."""
+def of_image(image: str, words: Sequence[Word], gpus: bool) -> Program | None:
+    """The engine of a container without a command: its image's entry point gets the words.
+
+    An unknown image serves with vLLM where its words are vLLM's: one of them with GPUs, else two.
+    """
     software = next((software for pattern, software in IMAGES if pattern.search(image)), None)
     first = words[0] if words else None
     if software is None:
         texts = [word.text for word in words]
-        if any(VLLM_OPTIONS.match(text) for text in texts) and not any(OTHER_OPTIONS.match(text) for text in texts):
+        own = sum(1 for text in texts if VLLM_OPTIONS.match(text))
+        if own >= (1 if gpus else 2) and not any(OTHER_OPTIONS.match(text) for text in texts):
             software = Software.VLLM
         elif not any(PROGRAMS.get(_name(word.text)) for word in words[:1]):
             return None

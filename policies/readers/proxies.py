@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from srvmod.policies.facts import Fact, Known, Maybe, Policy, Route, Service, Setting, Unknown
 from srvmod.policies.readers.envoy import settings_anywhere
 from srvmod.policies.readers.objects import KubeObject
-from srvmod.policies.readers.tree import Cursor
+from srvmod.policies.readers.tree import Cursor, place_in_text
+from srvmod.policies.readers.yamltext import BadText, documents
 
 NGINX = "nginx.ingress.kubernetes.io/"
 SNIPPETS = ("configuration-snippet", "server-snippet", "location-snippets", "server-snippets")
 ALB = "alb.ingress.kubernetes.io/load-balancer-attributes"
 NLB = "service.beta.kubernetes.io/"
 IDLE_ATTRIBUTE = re.compile(r"(?:idle_timeout\.timeout_seconds|tcp\.idle_timeout\.seconds)\s*=\s*([0-9]+)")
+PASSED = re.compile(r"proxy_pass\s+https?://([A-Za-z0-9.-]+)")
+UPSTREAM = re.compile(r"^\s*server\s+([A-Za-z][A-Za-z0-9.-]*)(?::\d+)?[^{;]*;", re.MULTILINE)
+ADDRESS = re.compile(r"address:\s*[\"']?([A-Za-z][A-Za-z0-9.-]*)")
 POLICIES = {
     "BackendTrafficPolicy", "ClientTrafficPolicy", "EnvoyExtensionPolicy", "EnvoyPatchPolicy", "EnvoyFilter",
     "EnvoyProxy", "DestinationRule",
@@ -116,6 +120,42 @@ def nginx_settings(cursor: Cursor) -> Iterator[Setting]:
             yield Setting("compression", Known("text/event-stream", place, line.strip()))
         if match := re.search(r"\bproxy_read_timeout\s+([0-9]+[smh]?)", line):
             yield Setting("idle-timeout", Known(match[1], place, match[0]))
+
+
+def config_map(thing: KubeObject) -> Iterator[Policy]:
+    """Proxies that are configured by files: nginx and Envoy. `targets` are the hosts that they pass requests to."""
+    for _, child in thing.root["data"].entries():
+        text = child.raw()
+        found: list[Setting] = []
+        hosts: set[str] = set()
+        if "proxy_pass" in text or "fastcgi_pass" in text:
+            lines = [line.split("#", 1)[0] for line in text.splitlines()]
+            hosts = {host for line in lines for host in PASSED.findall(line)} | set(UPSTREAM.findall("\n".join(lines)))
+            found = list(nginx_settings(child))
+            if not any(one.topic == "buffering" for one in found):
+                at = next((i for i, line in enumerate(lines) if "proxy_pass" in line), 0)
+                default = Known("on", place_in_text(child, at), "nginx's default")
+                found.append(Setting("buffering", default))
+        elif "static_resources" in text or "http_filters" in text:
+            try:
+                roots = [document.root for document in documents(text)]
+            except BadText:
+                continue
+            inner = [Cursor(node, child.place.at(None, child.place.path)) for node in roots]
+            found = [moved(one, child) for cursor in inner for one in settings_anywhere(cursor)]
+            hosts = set(ADDRESS.findall(text))
+        if found:
+            targets = tuple(("Service", host.split(".")[0]) for host in sorted(hosts))
+            yield Policy(child.place, thing.kind, thing.name, thing.namespace, targets, tuple(found))
+
+
+def moved(setting: Setting, text: Cursor) -> Setting:
+    """A setting of a document inside a text, with its place in the file."""
+    value = setting.value
+    place = place_in_text(text, (value.place.line or 1) - 1)
+    if isinstance(value, Unknown):
+        return Setting(setting.topic, Unknown(value.reason, place), setting.target)
+    return Setting(setting.topic, Known(value.value, place, value.text), setting.target)
 
 
 def service(thing: KubeObject) -> Service:

@@ -157,8 +157,9 @@ class Shell:
         self.words_made += 1
         if self.words_made > MOST_WORDS:
             return [Word("", place, "makes too many words")]
-        if len(one.parts) == 1 and one.parts[0].kind == "variable" and one.parts[0].array:
-            part = one.parts[0]
+        filled = [part for part in one.parts if part.kind != "text" or part.text]
+        if len(filled) == 1 and filled[0].kind == "variable" and filled[0].array:
+            part = filled[0]
             if part.text in {"@", "*"}:
                 return list(self.positional)
             return self.arrays.get(part.text, [Word("", place, f"array {part.text} isn't set here")])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from srvmod.policies.facts import Fact, Group, Known, Unknown
+from srvmod.policies.readers import declared
 from srvmod.policies.readers.objects import KubeObject
+from srvmod.policies.readers.programs import Program
 from srvmod.policies.readers.tree import Cursor, Mapping, Node, Sequence
 
 MOST_SEARCHED = 200_000
@@ -29,6 +31,14 @@ class Template:
     role: str = ""
     """What the template is for in its object, such as `worker`; empty for the only one."""
     replicas: Cursor | None = None
+    single: Cursor | None = None
+    """The only container, where it stands outside of `spec.containers`."""
+    declared: tuple[Program, ...] = ()
+    """Engines that the object's fields describe; they run in the first container."""
+
+    def containers(self) -> list[Cursor]:
+        """The containers."""
+        return [self.single] if self.single is not None else list(self.spec["containers"].items())
 
 
 def of_object(thing: KubeObject) -> list[Template]:
@@ -48,7 +58,7 @@ def of_object(thing: KubeObject) -> list[Template]:
         return _leader_worker(spec)
     if kind in {"RayCluster", "RayService", "RayJob"}:
         keys = {"RayCluster": (), "RayService": ("rayClusterConfig",), "RayJob": ("rayClusterSpec",)}[kind]
-        return _ray(spec.at(*keys))
+        return _ray(spec.at(*keys), declared.ray_serve(spec["serveConfigV2"]))
     if kind == "InferenceService":
         return _inference_service(spec)
     if kind == "LLMInferenceService":
@@ -76,12 +86,29 @@ def _leader_worker(spec: Cursor) -> list[Template]:
     return templates
 
 
-def _ray(cluster: Cursor) -> list[Template]:
+def _ray(cluster: Cursor, engines: tuple[Program, ...]) -> list[Template]:
     workers = [*cluster["workerGroupSpecs"].items()]
     templates = [_pod_template(cluster.at("headGroupSpec", "template"), None, "head")]
     for one in workers:
         templates.append(_pod_template(one["template"], None, "worker", one["replicas"]))
-    return [template for template in templates if template.spec]
+    templates = [template for template in templates if template.spec]
+    if engines:
+        # They run where the GPUs are; a cluster without workers has only its head.
+        with_gpus = [one for one in templates if "nvidia.com/gpu" in str(_limits(one))]
+        chosen = (with_gpus or templates or [Template(cluster, cluster)])[0]
+        templates = [replace(one, declared=engines) if one is chosen else one for one in templates] or [
+            replace(chosen, declared=engines)
+        ]
+    return templates
+
+
+def _limits(template: Template) -> list[str]:
+    return [
+        key
+        for container in template.containers()
+        for part in ("limits", "requests")
+        for key, _ in container.at("resources", part).entries()
+    ]
 
 
 def _inference_service(spec: Cursor) -> list[Template]:
@@ -94,7 +121,9 @@ def _inference_service(spec: Cursor) -> list[Template]:
             size = Known(1, worker.place, "")
         # KServe's worker count is beside the head unless the pipeline size says the total.
         group = Group(_at_least_two(size), "workerSpec")
-    return [Template(predictor, predictor, group, "", predictor["minReplicas"])]
+    single = predictor["model"] if predictor["model"] else None
+    engines = declared.kserve_model(predictor)
+    return [Template(predictor, predictor, group, "", predictor["minReplicas"], single, engines)]
 
 
 def _at_least_two(size: Fact[int]) -> Fact[int]:
@@ -109,7 +138,8 @@ def _llm_inference_service(spec: Cursor) -> list[Template]:
         worker = part["worker"]
         group = Group(Known(2, worker.place, "a head and workers"), "worker") if worker else None
         base = part["template"] if part["template"] else Cursor(Mapping({}, {}, part.place.line), part.place)
-        templates.append(Template(base, part, group, role, part["replicas"]))
+        engines = declared.llm_inference_service(part)
+        templates.append(Template(base, part, group, role, part["replicas"], declared=engines))
         if worker:
             templates.append(Template(worker, part, group, f"{role} worker".strip(), None))
     return templates
@@ -117,6 +147,8 @@ def _llm_inference_service(spec: Cursor) -> list[Template]:
 
 def _anywhere(root: Cursor) -> Iterator[Template]:
     """Every mapping that holds a list of containers, in custom resources of any kind."""
+    if not _holds_containers(root.node):
+        return
     seen: set[int] = set()
     stack: list[tuple[Cursor, Cursor, int]] = [(root, root["metadata"], 0)]
     looked = 0
@@ -137,6 +169,23 @@ def _anywhere(root: Cursor) -> Iterator[Template]:
             continue
         own = cursor["metadata"] if "metadata" in node.entries else metadata
         stack.extend((child, own, depth + 1) for _, child in reversed(list(cursor.entries())) if _deep(child))
+
+
+def _holds_containers(root: Node | None) -> bool:
+    """A quick look without places: most objects hold no pod."""
+    stack, seen = [root], set[int]()
+    while stack and len(seen) <= MOST_SEARCHED:
+        node = stack.pop()
+        if not isinstance(node, Mapping | Sequence) or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Sequence):
+            stack.extend(node.items)
+        elif _containers(node.entries.get("containers")):
+            return True
+        else:
+            stack.extend(node.entries.values())
+    return False
 
 
 def _deep(cursor: Cursor) -> bool:

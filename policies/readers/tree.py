@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping as MappingABC, Sequence as SequenceABC
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 from srvmod.policies.facts import Known, Maybe, Place, Unknown
@@ -50,10 +50,15 @@ class Mapping:
 
 @dataclass(slots=True)
 class Opaque:
-    """A value that exists but can't be known now, such as a Pulumi output at preview."""
+    """A value that exists but can't be known now, such as a Pulumi output at preview.
+
+    `overlooked`: places where a reader wanted a list, a mapping or a word of it and went on without. What isn't a fact
+    can't become an unknown fact, so whoever hands in trees with unknowns has to look here too.
+    """
 
     reason: str
     line: int | None = None
+    overlooked: list[Place] = field(default_factory=list[Place])
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping | Opaque
@@ -119,12 +124,14 @@ class Cursor:
 
     def items(self) -> Iterator[Cursor]:
         """Elements of a list; nothing for anything else."""
+        self._overlook()
         if isinstance(self.node, Sequence):
             for index in range(len(self.node.items)):
                 yield self[index]
 
     def entries(self) -> Iterator[tuple[str, Cursor]]:
         """Keys and values of a mapping; nothing for anything else."""
+        self._overlook()
         if isinstance(self.node, Mapping):
             for key in self.node.entries:
                 yield key, self[key]
@@ -150,6 +157,7 @@ class Cursor:
 
     def raw(self) -> str:
         """The text of a leaf, templates included; empty for anything else."""
+        self._overlook()
         return self.node.text if isinstance(self.node, Scalar) and not self.node.null else ""
 
     def integer(self) -> Maybe[int]:
@@ -172,7 +180,11 @@ class Cursor:
 
     def texts(self) -> dict[str, str]:
         """A mapping of texts, such as labels; what isn't text is left out."""
-        return {key: child.raw() for key, child in self.entries() if isinstance(child.node, Scalar)}
+        return {key: child.raw() for key, child in self.entries() if isinstance(child.node, Scalar | Opaque)}
+
+    def _overlook(self) -> None:
+        if isinstance(self.node, Opaque):
+            self.node.overlooked.append(self.place)
 
 
 def place_in_text(cursor: Cursor, offset: int) -> Place:

@@ -139,6 +139,7 @@ def applying(world: World, routes: list[Route]) -> list[Policy]:
     names = {(route.kind, route.name) for route in routes}
     gateways = {parent for route in routes for parent in route.parents}
     services = {name for route in routes for name in route.services}
+    services |= {service.name for engine in world.engines for service in services_of(engine, world)}
     found: list[Policy] = []
     for policy in world.policies:
         if policy.kind in {"EnvoyFilter", "EnvoyProxy"} and (routes or world.engines):

@@ -96,5 +96,5 @@ def test_every_rule_has_a_caught_case_and_a_near_miss() -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.__module__.rpartition('.')[2]}.{rule.__name__}")
 def test_without_a_rule_the_table_fails(rule) -> None:
-    relevant = (case for case in cases() if case.verdict != "ok")
+    relevant = (case for case in cases() if case.verdict != "ok" and any(True for _ in rule(*read(case.name))))
     assert any(not verdict_holds(case, run(case.name, rule)) for case in relevant), f"no row needs {rule.__name__}"
