@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from srvmod.policies.check import Result
-from srvmod.policies.report import text
+from srvmod.policies.report import machine, text
 
-FORMATS: Mapping[str, Callable[[Result], str]] = {"text": text.render}
+FORMATS: Mapping[str, Callable[[Result], str]] = {
+    "text": text.render,
+    "github": machine.as_github,
+    "sarif": machine.as_sarif,
+    "junit": machine.as_junit,
+    "json": machine.as_json,
+}
 """Name → report."""
 
 
