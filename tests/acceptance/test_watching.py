@@ -20,8 +20,8 @@ def pod(version: int, **metadata: Any) -> dict[str, Any]:
     }
 
 
-def seen(*events: dict[str, Any], deleted_last: bool = False) -> list[str]:
-    history = History()
+def seen(*events: dict[str, Any], deleted_last: bool = False, began: int = 0) -> list[str]:
+    history = History(began)
     for event in events:
         last = deleted_last and event is events[-1]
         (history.see_pod if "nodeName" in event["spec"] else history.see_node)(event, deleted=last)
@@ -46,3 +46,10 @@ def test_disruption_of_a_node_with_an_engine_is_named() -> None:
         "n1 was disrupted while it held p1"
     ]
     assert seen(node(1), pod(2), node(3), deleted_last=True) == ["n1 was disrupted while it held p1"]
+
+
+def test_what_was_there_before_the_watch_is_judged_by_what_comes_after() -> None:
+    """The version of an object in the first list is that of its last change, not of its coming."""
+    assert seen(node(9), pod(5), began=9) == []
+    assert seen(node(9), pod(5), node(10, DISRUPTED_TAINT), began=9) == ["n1 was disrupted while it held p1"]
+    assert seen(node(9, WEIGHTS_TAINT), pod(10), began=9) == ["p1 came to n1 before its weights were verified"]

@@ -44,8 +44,9 @@ class PoolNode:
 
 @dataclass
 class History:
-    """Engines and nodes by name, from the moment of `watching` on."""
+    """Engines and nodes by name, from version `began` on; what was there before is only judged by what comes after."""
 
+    began: int = 0
     pods: dict[str, EnginePod] = field(default_factory=dict)
     nodes: dict[str, PoolNode] = field(default_factory=dict)
 
@@ -73,9 +74,10 @@ class History:
         wrong: list[str] = []
         for pod in self.pods.values():
             node = self.nodes.get(pod.node)
-            if node is None or node.warm is None or pod.bound < node.warm:
+            came_cold = node is None or node.warm is None or pod.bound < node.warm
+            if came_cold and pod.bound > self.began:
                 wrong.append(f"{pod.name} came to {pod.node} before its weights were verified")
-            elif node.disrupted is not None and (pod.going is None or pod.going > node.disrupted):
+            elif node and node.disrupted is not None and (pod.going is None or pod.going > node.disrupted):
                 wrong.append(f"{pod.node} was disrupted while it held {pod.name}")
         return sorted(wrong)
 
@@ -84,8 +86,9 @@ class Watching:
     """Keeps a History while the `with` block runs; a watch that ends early fails the block."""
 
     def __init__(self, stack: Stack) -> None:
-        self.history, self._over = History(), threading.Event()
         self._api = CoreV1Api(api_client(stack.state / "local" / "kubeconfig"))
+        began = int(self._api.list_namespaced_pod("serving", limit=1).metadata.resource_version)
+        self.history, self._over = History(began), threading.Event()
         self._problems: list[str] = []
         self._watches = [watch.Watch(), watch.Watch()]
         pods = {"namespace": "serving", "label_selector": "app.kubernetes.io/name=engine"}
