@@ -1,9 +1,9 @@
 """The simulated engine against the planner: the same mix, both answers, and where they come apart.
 
-Both use the same step times, so a difference has two parts. *State*: the simulator's steps hold, on average, other
-work than the planner assumes (sessions that wait for their prompt don't decode, contexts differ). *Unevenness*: steps
-of equal mean but unequal size take longer for those who are in the large ones, and step times don't grow in
-proportion to their work.
+Both use the same step times, so they can differ in what they think that steps hold. A step that computes a prompt is
+bound by arithmetic, one that only decodes by reading weights, so the mean of uneven steps takes longer than a step of
+mean work; the simulator has each step, the planner an estimate of this. And sessions that wait for their prompt don't
+decode: the simulator has them waiting.
 """
 
 from __future__ import annotations
@@ -70,21 +70,21 @@ class Row:
         return self.simulator_itl_mean / self.planner_itl_mean - 1
 
     @property
-    def from_state(self) -> float:
-        """The part that comes from other work per step than the planner assumes."""
-        return self.mean_state_itl / self.planner_itl_mean - 1
+    def unevenness(self) -> float:
+        """What uneven steps cost the simulator, relative to a step of its mean work."""
+        return self.simulator_itl_mean / self.mean_state_itl - 1
 
     @property
-    def from_unevenness(self) -> float:
-        """The rest: steps differ from their mean."""
-        return self.simulator_itl_mean / self.mean_state_itl - 1
+    def planned_unevenness(self) -> float:
+        """What the planner adds to a step of the simulator's mean work."""
+        return self.planner_itl_mean / self.mean_state_itl - 1
 
     def explanation(self) -> str:
         """The difference in words."""
-        waiting = 1 - self.mean_decodes / self.mix.sessions
         return (
-            f"{self.from_state:+.1%} since {self.mean_decodes:.0f} of {self.mix.sessions} sessions decode on average "
-            f"({waiting:.0%} wait for their prompt), {self.from_unevenness:+.1%} since prompts make steps uneven"
+            f"the simulator's mean step takes {self.mean_state_itl:.1f} ms; its steps are uneven, which costs "
+            f"{self.unevenness:+.1%}, the planner reckons with {self.planned_unevenness:+.1%}; "
+            f"{self.mean_decodes:.1f} of {self.mix.sessions} sessions decode on average"
         )
 
 
@@ -100,6 +100,8 @@ class Measured:
     simulator_itl: float
     measured_ttft: float | None
     simulator_ttft_p50: float
+    simulator_kv_share: float
+    preemptions: int
 
 
 def mean_batch(observed: Observed) -> StepBatch:
@@ -179,6 +181,8 @@ def measured_points(weights: Path) -> Iterator[Measured]:
             simulator_itl=sum(seen.gaps) / len(seen.gaps) * 1e3,
             measured_ttft=float(row["ttft_ms"]) if row["ttft_ms"] else None,
             simulator_ttft_p50=quantile(sorted(seen.first_tokens), 0.5) * 1e3,
+            simulator_kv_share=seen.kv_share,
+            preemptions=seen.preemptions,
         )
 
 

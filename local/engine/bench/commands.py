@@ -81,7 +81,8 @@ def _show(result: dict[str, Any], rows: list[Any]) -> None:
         typer.echo(
             f"\n{point['id']} ({point['sessions']} sessions per engine): ITL measured {point['measured_itl']:.1f}, "
             f"planner {point['planner_itl']:.1f}, simulator {point['simulator_itl']:.1f} ms; TTFT measured "
-            f"{point['measured_ttft']}, simulator p50 {point['simulator_ttft_p50']:.0f} ms\n  {point['url']}"
+            f"{point['measured_ttft']}, simulator p50 {point['simulator_ttft_p50']:.0f} ms, KV cache in use "
+            f"{point['simulator_kv_share']:.0%}, {point['preemptions']} preemptions\n  {point['url']}"
         )
     typer.echo(
         "\nTTFT: the planner adds 15 ms for HTTP and tokenizing and assumes that waits for other prompts grow as in a "

@@ -80,11 +80,12 @@ def test_the_simulator_and_the_planner_agree_on_a_small_mix(weights: Path) -> No
 
     row = compare(engine_config(weights, *FLAGS), Mix(20, 128, 128))
     assert abs(row.difference) < 0.10
-    assert (1 + row.from_state) * (1 + row.from_unevenness) == pytest.approx(1 + row.difference)
+    assert (1 + row.unevenness) / (1 + row.planned_unevenness) == pytest.approx(1 + row.difference)
     assert row.simulator_tokens_per_second == pytest.approx(20 / row.simulator_itl_mean * 1e3, rel=0.05)
     assert row.simulator_itl_p95_per_token >= row.simulator_itl_mean
     assert row.preemptions == 0
-    assert "20 of 20 sessions decode" in row.explanation()
+    assert row.mean_decodes == pytest.approx(20, rel=0.05)
+    assert f"{row.mean_decodes:.1f} of 20 sessions decode" in row.explanation()
 
 
 def test_a_mix_that_does_not_fit_preempts(weights: Path) -> None:
