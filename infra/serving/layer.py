@@ -63,6 +63,7 @@ def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine
         replicas=sizing.min_engines,
         revision=model.revision,
         pretended=settings.aws.simulated,
+        sessions=settings.traffic.sessions,
         flags=engine_flags.EngineFlags(
             model_path=weight_cache.revision_folder(model.revision),
             served_name=model.served_name,

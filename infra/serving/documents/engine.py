@@ -78,6 +78,8 @@ class Engine:
     revision: str
     flags: engine_flags.EngineFlags
     pretended: bool = False
+    sessions: int | None = None
+    """Sessions that all engines together are sized for; checks compare the sequence limit with each engine's share."""
 
     @property
     def termination_grace_seconds(self) -> int:
@@ -90,7 +92,7 @@ def deployment(engine: Engine) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(ENGINE, engine.namespace),
+        "metadata": metadata(ENGINE, engine.namespace, **_sizing(engine)),
         "spec": {
             "replicas": engine.replicas,
             "revisionHistoryLimit": 5,
@@ -111,6 +113,10 @@ def deployment(engine: Engine) -> Object:
             },
         },
     }
+
+
+def _sizing(engine: Engine) -> Object:
+    return {} if engine.sessions is None else {"annotations": {f"{PREFIX}sessions": str(engine.sessions)}}
 
 
 def pod(engine: Engine) -> Object:
