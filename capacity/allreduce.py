@@ -3,31 +3,23 @@
 import csv
 import math
 from bisect import bisect_right
-from enum import StrEnum
 from functools import lru_cache
 from importlib.resources import files
 
-from srvmod.contract import Seconds, to_seconds
+from srvmod.capacity.stacks import Stack
+from srvmod.contract import H100, Seconds, to_seconds
 from srvmod.contract.units import Milliseconds
-
-
-class Stack(StrEnum):
-    """Whose all-reduce kernels and host overhead are meant; the value is the table's `framework`."""
-
-    VLLM = "vLLM"
-    TENSORRT_LLM = "TRTLLM"
-
 
 Curve = tuple[tuple[int, ...], tuple[float, ...]]
 """Message sizes in bf16 elements, rising, and the latency in ms at each."""
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[tuple[Stack, int], Curve]:
+def _table() -> dict[tuple[str, int], Curve]:
     text = (files("srvmod.capacity") / "data" / "allreduce-h100.csv").read_text(encoding="utf-8")
-    points: dict[tuple[Stack, int], list[tuple[int, float]]] = {}
+    points: dict[tuple[str, int], list[tuple[int, float]]] = {}
     for row in csv.DictReader(text.splitlines()):
-        key = (Stack(row["framework"]), int(row["gpus"]))
+        key = (row["framework"], int(row["gpus"]))
         points.setdefault(key, []).append((int(row["message_size_elems"]), float(row["latency_ms"])))
     return {
         key: (tuple(size for size, _ in sorted(curve)), tuple(ms for _, ms in sorted(curve)))
@@ -37,18 +29,22 @@ def _table() -> dict[tuple[Stack, int], Curve]:
 
 def measured_sizes(stack: Stack) -> tuple[int, ...]:
     """Numbers of GPUs for which the table has a curve."""
-    return tuple(sorted(gpus for owner, gpus in _table() if owner is stack))
+    return tuple(sorted(gpus for owner, gpus in _table() if owner == stack.all_reduce_table))
 
 
-def all_reduce(elements: float, gpus: int, stack: Stack) -> Seconds:
+def all_reduce(elements: float, gpus: int, stack: Stack, nvlink_gb_per_second: float | None = None) -> Seconds:
     """Time to all-reduce `elements` bf16 numbers over `gpus` GPUs of one NVLink domain.
 
-    Between measured sizes the logarithms are interpolated; below the first the latency is flat, above the
-    last it grows with the size. One GPU needs none. Raises KeyError for a number of GPUs that wasn't measured.
+    Between measured sizes the logarithms are interpolated; below the first the latency is flat, above the last it
+    grows with the size. With faster links than H100's a message takes as long as a smaller one: bandwidth scales,
+    the latency of small messages doesn't. One GPU needs none. Raises KeyError for a number of GPUs that wasn't
+    measured.
     """
     if gpus == 1:
         return Seconds(0.0)
-    sizes, latencies = _table()[stack, gpus]
+    sizes, latencies = _table()[stack.all_reduce_table, gpus]
+    if nvlink_gb_per_second:
+        elements *= H100.nvlink_gb_per_second / nvlink_gb_per_second
     if elements <= sizes[0]:
         return to_seconds(Milliseconds(latencies[0]))
     if elements >= sizes[-1]:

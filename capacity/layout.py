@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
-from srvmod.capacity.allreduce import Stack, measured_sizes
+from srvmod.capacity.allreduce import measured_sizes
+from srvmod.capacity.stacks import Stack
 from srvmod.contract import (
     ENGINES_PER_NODE,
     ITL_P95_MS,
@@ -11,6 +13,7 @@ from srvmod.contract import (
     P5_48XLARGE,
     TENSOR_PARALLEL_SIZE,
     TTFT_MS,
+    Flops,
     InstanceType,
     KvCacheDtype,
     Milliseconds,
@@ -82,9 +85,14 @@ class Traffic:
         )
 
     @property
+    def computed_prompt(self) -> float:
+        """Tokens of a prompt that aren't found in the prefix cache."""
+        return self.prompt_tokens * (1 - self.prefix_hit_rate)
+
+    @property
     def prefill_per_output_token(self) -> float:
         """Prompt tokens to compute for each token that is generated."""
-        return self.prompt_tokens * (1 - self.prefix_hit_rate) / self.output_tokens
+        return self.computed_prompt / self.output_tokens
 
     @property
     def mean_context(self) -> float:
@@ -92,12 +100,22 @@ class Traffic:
         return self.prompt_tokens + self.output_tokens / 2
 
 
+class Per(StrEnum):
+    """What a 95th percentile of inter-token latency is taken over. The specification doesn't say."""
+
+    REQUEST = "request"
+    """Requests, each by its own mean: how MLPerf counts time per output token."""
+    GAP = "gap"
+    """Every gap between two tokens: how vLLM's histogram counts, and harder to hold."""
+
+
 @dataclass(frozen=True)
 class Slo:
-    """Latency targets: p95 inter-token latency (per request) and time to first token, in milliseconds."""
+    """Latency targets in milliseconds: p95 inter-token latency, over what it is taken, and time to first token."""
 
     itl_p95: Milliseconds = CEILING_ITL_P95
     ttft: Milliseconds = CEILING_TTFT
+    per: Per = Per.REQUEST
 
     def __post_init__(self) -> None:
         """Raise CapacityError on targets that aren't positive and finite."""
@@ -110,24 +128,36 @@ class Layout:
     """How engines lie on the hardware and how each is set up.
 
     `max_num_batched_tokens` is vLLM's token budget of one step, `gpu_memory_utilization` its share of GPU
-    memory, `overhead_gib` what a GPU needs beside weights and KV cache (activations, NCCL, CUDA context).
+    memory, `overhead_gib` what a GPU needs beside weights and KV cache (activations, NCCL, CUDA context, graphs); it
+    is estimated when left out (capacity.memory). Weights of less than 2 bytes per element are quantised: 1 is FP8, 0.5
+    is FP4.
     """
 
     instance: InstanceType = P5_48XLARGE
     tensor_parallel_size: int = TENSOR_PARALLEL_SIZE.value
     engines_per_node: int = ENGINES_PER_NODE.value
     kv_cache_dtype: KvCacheDtype = KvCacheDtype.FP8
-    weight_bytes_per_element: int = 1
+    weight_bytes_per_element: float = 1
     block_tokens: int = KV_BLOCK_TOKENS.value
     max_num_batched_tokens: int = 2_048
     gpu_memory_utilization: float = 0.92
-    overhead_gib: float = 3.0
+    max_num_seqs: int = 512
+    overhead_gib: float | None = None
     stack: Stack = Stack.VLLM
 
     def __post_init__(self) -> None:
         """Raise CapacityError on an engine that the hardware can't hold."""
         tp = self.tensor_parallel_size
         sizes = (1, *measured_sizes(self.stack))
+        weights = self.weight_bytes_per_element
+        formats = (0.5, 1, 2) if self.instance.gpu.fp4 else (1, 2)
+        _require(
+            weights in formats,
+            "weight_bytes_per_element",
+            weights,
+            f"isn't a format that {self.instance.gpu.name} computes with",
+            f"one of {formats} (FP4, FP8, bf16)" if 0.5 in formats else f"one of {formats} (FP8, bf16)",
+        )
         _require(tp in sizes, "tensor_parallel_size", tp, "wasn't measured", f"one of {sizes}")
         most = self.instance.gpus // tp
         _require(
@@ -138,7 +168,12 @@ class Layout:
             f"1 to {most}",
         )
         _require_count(self.max_num_batched_tokens, "max_num_batched_tokens", 1_000_000)
+        _require_count(self.max_num_seqs, "max_num_seqs", 100_000)
         _require_count(self.block_tokens, "block_tokens", 1_024)
+        gib = self.overhead_gib
+        _require(
+            gib is None or (math.isfinite(gib) and gib >= 0), "overhead_gib", gib, "isn't a size", "0 or more, or none"
+        )
         _require(
             0 < self.gpu_memory_utilization <= 1,
             "gpu_memory_utilization",
@@ -146,6 +181,19 @@ class Layout:
             "isn't a share",
             "more than 0, at most 1",
         )
+
+    @property
+    def quantised(self) -> bool:
+        """Whether the linear layers hold less than bf16."""
+        return self.weight_bytes_per_element < 2
+
+    @property
+    def peak_arithmetic(self) -> Flops:
+        """The GPU's peak for the weights' format."""
+        gpu = self.instance.gpu
+        if self.weight_bytes_per_element < 1 and gpu.fp4:
+            return gpu.fp4
+        return gpu.fp8 if self.quantised else gpu.bf16
 
     def check_model(self, model: ModelShape) -> None:
         """Raise CapacityError when the model's heads can't be divided over the GPUs."""

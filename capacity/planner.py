@@ -1,51 +1,23 @@
 """From a traffic mix to engines and nodes: how many sessions one engine carries within the latency targets."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, replace
 
 from srvmod.capacity.layout import CapacityError, Layout, Slo, Traffic
 from srvmod.capacity.memory import KvRoom, kv_room
-from srvmod.capacity.steptime import step_time
-from srvmod.contract import Milliseconds, ModelShape, Seconds, to_milliseconds
-
-P95 = 0.95
-P95_OVER_MEAN = 1.10
-"""p95 over mean of a request's mean time per token: 33.7 / 30.5 ms, vLLM 0.9.2 on 8 H100 (MLPerf v5.1). Single
-gaps are spread wider, because some steps carry more prefill than others."""
-HOST_TTFT_MS = 15.0
-"""HTTP, tokenizing and scheduling before the first step of a request, as assumed in the fit."""
-MOST_KV_SHARE = 0.90
-"""KV cache in use on average, beyond which bursts preempt sequences."""
-MOST_PREFILL_SHARE = 0.80
-"""Share of the step's room for prefill that arrivals may fill; beyond it a queue of prompts builds up."""
-
-
-class Limit(StrEnum):
-    """What keeps an engine from carrying more sessions."""
-
-    ITL = "inter-token latency"
-    TTFT = "time to first token"
-    THROUGHPUT = "tokens per second"
-    KV_CACHE = "KV cache"
-    PREFILL = "prefill budget"
-    SESSIONS = "no limit below all sessions on one engine"
+from srvmod.capacity.parameters import StepParameters, calibration
+from srvmod.capacity.steady import Limit, Prediction, misses, predict_steady
+from srvmod.capacity.steptime import StepModel
+from srvmod.contract import Milliseconds, ModelShape
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """One engine in steady state with a number of decoding sessions. Times in ms, rates in tokens/s."""
+class Interval:
+    """A figure and what it lies between in 80 % of the cases: the model's error on stacks that it hadn't seen."""
 
-    sessions: int
-    itl_mean_ms: Milliseconds
-    itl_p95_ms: Milliseconds
-    ttft_p95_ms: Milliseconds
-    tokens_per_second: float
-    kv_share: float
-    """KV cache in use on average, of all that fits; more than 1 can't be."""
-    prefill_share: float
-    """Prompt tokens that arrive per step, of those that the token budget leaves room for."""
+    low: float
+    likely: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -73,81 +45,50 @@ class Plan:
         """Predicted rate of the whole fleet."""
         return self.traffic.sessions / self.prediction.itl_mean_ms * 1e3
 
+    @property
+    def head_room(self) -> float:
+        """Sessions that an engine could take beyond its share, as a share of it."""
+        return self.most_sessions_per_engine / self.sessions_per_engine - 1
+
+    def usd_per_million_tokens(self, usd_per_node_hour: float) -> float:
+        """Cost of the nodes per million output tokens while all sessions stream."""
+        return usd_per_node_hour * self.nodes / (self.tokens_per_second * 3_600 / 1e6)
+
+
+@dataclass(frozen=True)
+class NodeRange:
+    """Nodes if steps are as fast as the model's error allows, as likely, and as slow. `high` is None when no number
+    of engines would hold the targets then."""
+
+    low: int
+    likely: int
+    high: int | None
+
+
+def times_between(value: float) -> Interval:
+    """A predicted time with its interval."""
+    band = calibration().itl
+    return Interval(value * band.low, value, value * band.high)
+
+
+def rate_between(value: float) -> Interval:
+    """A predicted rate with its interval: the inverse of the time's."""
+    band = calibration().itl
+    return Interval(value / band.high, value, value / band.low)
+
 
 def predict(traffic: Traffic, model: ModelShape, layout: Layout, sessions: int) -> Prediction:
-    """Steady state of one engine that decodes `sessions` streams of the mix.
-
-    `ttft_p95_ms` and `itl_p95_ms` are infinite where prompts arrive faster than the token budget lets them in.
-    """
-    prefill = sessions * traffic.prefill_per_output_token
-    room = max(0.0, layout.max_num_batched_tokens - sessions)
-    prefill_share = prefill / room if room else math.inf
-    step = _step(traffic, model, layout, decodes=sessions, prefill=prefill)
-    kv_tokens = sessions * _whole_blocks(traffic.mean_context, layout.block_tokens)
-    starved = prefill_share >= 1
-    mean = to_milliseconds(step)
-    return Prediction(
-        sessions=sessions,
-        itl_mean_ms=mean,
-        itl_p95_ms=Milliseconds(math.inf if starved else mean * P95_OVER_MEAN),
-        ttft_p95_ms=_ttft_p95(traffic, model, layout, sessions, prefill_share),
-        tokens_per_second=sessions / step,
-        kv_share=kv_tokens / kv_room(model, layout).tokens,
-        prefill_share=prefill_share,
-    )
+    """Steady state of one engine that decodes `sessions` streams of the mix."""
+    return predict_steady(traffic, StepModel(model, layout), layout, kv_room(model, layout), sessions)
 
 
-def _step(traffic: Traffic, model: ModelShape, layout: Layout, decodes: float, prefill: float) -> Seconds:
-    return step_time(
-        model,
-        layout,
-        decodes=decodes,
-        prefill=prefill,
-        context=traffic.mean_context,
-        prompt=traffic.prompt_tokens,
-    ).total
-
-
-def _whole_blocks(tokens: float, block_tokens: int) -> float:
-    """Tokens of allotted blocks for a sequence: on average half of the last block is empty."""
-    return tokens + (block_tokens - 1) / 2
-
-
-def _ttft_p95(traffic: Traffic, model: ModelShape, layout: Layout, sessions: int, prefill_share: float) -> Milliseconds:
-    """A request waits for the step in progress, then for the steps that compute its prompt.
-
-    The step in progress carries another prompt in more than one of twenty cases, or it decodes only. Waiting
-    for prompts ahead grows as in any queue that fills up.
-    """
-    if prefill_share >= 1:
-        return Milliseconds(math.inf)
-    room = layout.max_num_batched_tokens - sessions
-    prompt = max(1.0, traffic.prompt_tokens * (1 - traffic.prefix_hit_rate))
-    whole, rest = divmod(prompt, room)
-    own = whole * _step(traffic, model, layout, decodes=sessions, prefill=room)
-    if rest:
-        own += _step(traffic, model, layout, decodes=sessions, prefill=rest)
-    steps_with_prompts = sessions / traffic.output_tokens * math.ceil(prompt / room)
-    ahead = min(prompt, room) if steps_with_prompts > 1 - P95 else 0
-    waiting = _step(traffic, model, layout, decodes=sessions, prefill=ahead)
-    return Milliseconds(HOST_TTFT_MS + to_milliseconds(Seconds((waiting + own) / (1 - prefill_share))))
-
-
-def misses(prediction: Prediction, traffic: Traffic, slo: Slo) -> Iterator[Limit]:
-    """The limits that an engine in this state is beyond; none when it holds the targets."""
-    if prediction.prefill_share > MOST_PREFILL_SHARE:
-        yield Limit.PREFILL
-    if prediction.kv_share > MOST_KV_SHARE:
-        yield Limit.KV_CACHE
-    if prediction.itl_p95_ms > slo.itl_p95:
-        yield Limit.ITL
-    if traffic.tokens_per_second and prediction.itl_mean_ms > traffic.sessions / traffic.tokens_per_second * 1e3:
-        yield Limit.THROUGHPUT
-    if prediction.ttft_p95_ms > slo.ttft:
-        yield Limit.TTFT
-
-
-def plan(traffic: Traffic, model: ModelShape, layout: Layout | None = None, slo: Slo | None = None) -> Plan:
+def plan(
+    traffic: Traffic,
+    model: ModelShape,
+    layout: Layout | None = None,
+    slo: Slo | None = None,
+    parameters: StepParameters | None = None,
+) -> Plan:
     """Fewest engines, on whole nodes, that hold the targets for the mix.
 
     Raises CapacityError when no number of engines does, or when the mix doesn't fit the model.
@@ -163,7 +104,8 @@ def plan(traffic: Traffic, model: ModelShape, layout: Layout | None = None, slo:
             f"with {traffic.output_tokens} output tokens is longer than the context of {model.id}",
             f"prompt and output together at most {model.context_tokens} tokens",
         )
-    most, binds = _most_sessions(traffic, model, layout, slo)
+    engine, room = StepModel(model, layout, parameters), kv_room(model, layout)
+    most, binds = _most_sessions(traffic, engine, layout, room, slo)
     needed = math.ceil(traffic.sessions / most)
     nodes = math.ceil(needed / layout.engines_per_node)
     engines = nodes * layout.engines_per_node
@@ -178,21 +120,42 @@ def plan(traffic: Traffic, model: ModelShape, layout: Layout | None = None, slo:
         sessions_per_engine=share,
         most_sessions_per_engine=most,
         binds=binds,
-        prediction=predict(traffic, model, layout, share),
-        kv_room=kv_room(model, layout),
+        prediction=predict_steady(traffic, engine, layout, room, share),
+        kv_room=room,
     )
 
 
-def _most_sessions(traffic: Traffic, model: ModelShape, layout: Layout, slo: Slo) -> tuple[int, Limit]:
+def node_range(planned: Plan, model: ModelShape) -> NodeRange:
+    """The nodes of a plan when every step takes the shortest and the longest time that the model's error allows.
+
+    A step that takes longer by a factor is the same as targets that are tighter by it.
+    """
+    band = calibration().itl
+    low = _nodes_if(planned, model, band.low)
+    return NodeRange(min(low or planned.nodes, planned.nodes), planned.nodes, _nodes_if(planned, model, band.high))
+
+
+def _nodes_if(planned: Plan, model: ModelShape, factor: float) -> int | None:
+    slo, traffic = planned.slo, planned.traffic
+    rate = traffic.tokens_per_second
+    tighter = replace(slo, itl_p95=Milliseconds(slo.itl_p95 / factor), ttft=Milliseconds(slo.ttft / factor))
+    faster = replace(traffic, tokens_per_second=rate * factor if rate else None)
+    try:
+        return plan(faster, model, planned.layout, tighter).nodes
+    except CapacityError:
+        return None
+
+
+def _most_sessions(traffic: Traffic, engine: StepModel, layout: Layout, room: KvRoom, slo: Slo) -> tuple[int, Limit]:
     """Sessions that one engine carries, and the limit that one more would pass. Every limit only tightens."""
 
     def missed(sessions: int) -> tuple[Limit, ...]:
-        return tuple(misses(predict(traffic, model, layout, sessions), traffic, slo))
+        return tuple(misses(predict_steady(traffic, engine, layout, room, sessions), traffic, slo))
 
     first = missed(1)
     if first:
-        raise _impossible(first[0], predict(traffic, model, layout, 1), traffic, slo)
-    low, high = 1, traffic.sessions + 1
+        raise _impossible(first[0], predict_steady(traffic, engine, layout, room, 1), traffic, slo)
+    low, high = 1, min(traffic.sessions, layout.max_num_batched_tokens) + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if missed(middle) else (middle, high)
@@ -204,7 +167,7 @@ def _most_sessions(traffic: Traffic, model: ModelShape, layout: Layout, slo: Slo
 def _impossible(limit: Limit, alone: Prediction, traffic: Traffic, slo: Slo) -> CapacityError:
     """The error for a target that one session alone on an engine already misses."""
     if limit is Limit.ITL:
-        floor = alone.itl_p95_ms
+        floor = alone.itl(slo.per)
         problem = f"no number of engines reaches it: one session alone on an engine has {floor:.1f} ms"
         return CapacityError("itl_p95", slo.itl_p95, problem, f"at least {floor:.1f} ms")
     if limit is Limit.TTFT:

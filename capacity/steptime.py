@@ -3,50 +3,41 @@
 A step advances `decodes` sequences by one token each and computes `prefill` prompt tokens. Its time is the matrix
 products (bound by reading weights or by arithmetic, whichever is slower), reading the KV cache, attention over
 the prompts, two all-reduces per layer and one more, element-wise work, and the host's own time.
+
+`StepModel` is what a simulation uses: made once for an engine, then asked for each step. `step_time` is the same for
+one call. Both are part of the room's public interface and keep their names and arguments.
 """
 
 from dataclasses import dataclass
 
-from srvmod.capacity.allreduce import Stack, all_reduce
+from srvmod.capacity.allreduce import all_reduce
 from srvmod.capacity.layout import Layout
 from srvmod.capacity.memory import kv_bytes_per_token_per_gpu, weight_bytes_per_gpu
-from srvmod.contract import ModelShape, Seconds
+from srvmod.capacity.parameters import StepParameters, calibration
+from srvmod.contract import LLAMA_3_70B, ModelShape, Seconds
 
 MICROSECOND = 1e-6
 MILLISECOND = 1e-3
+OUTPUT_HEAD = 0.70
+"""Share of peak bf16 arithmetic in the output head; assumed."""
+ELEMENTWISE = 0.80
+"""Share of memory bandwidth in element-wise kernels; assumed, and only its quotient with `elementwise_bytes` counts."""
 
 
-@dataclass(frozen=True)
-class StepParameters:
-    """Factors of the step model.
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one step does, over all its sequences. Means may be fractions."""
 
-    Fitted on half of 119 published points of 70B models on H100 and H200 (TensorRT-LLM 0.14 to 1.2, vLLM 0.9.2,
-    SGLang 0.4.9, MLPerf 4.1 and 5.1): mean absolute error on the other half 7.2 %, 90th percentile 18 %, worst
-    25 %. Over seven refits `weight_read` was 0.62 to 0.76, `fp8` 0.63 to 0.70 and `host_ms` 2.8 to 6.5.
-    The rest are fixed by assumption. No engine of ours was measured.
-    """
-
-    weight_read: float = 0.70
-    """Share of memory bandwidth reached when reading FP8 weights."""
-    weight_read_bf16: float = 0.80
-    fp8: float = 0.65
-    """Share of peak FP8 arithmetic reached in large matrix products."""
-    bf16: float = 0.78
-    output_head: float = 0.70
-    kv_read: float = 0.70
-    """Share of memory bandwidth reached when reading the KV cache."""
-    prefill_attention: float = 0.35
-    elementwise_bytes_per_token: float = 16e6
-    elementwise: float = 0.80
-    host_ms: float = 8.5
-    """Host and launch time per step in ms: 8.5 for vLLM 0.9.2, 4.2 for TensorRT-LLM."""
-    host_us_per_sequence: float = 2.0
-
-
-PARAMETERS: dict[Stack, StepParameters] = {
-    Stack.VLLM: StepParameters(),
-    Stack.TENSORRT_LLM: StepParameters(host_ms=4.2),
-}
+    decodes: float
+    """Sequences that get one token each."""
+    context_tokens: float
+    """Sum of the decoding sequences' lengths: KV cache that is read."""
+    prefill: float = 0.0
+    """Prompt tokens computed."""
+    attention_pairs: float = 0.0
+    """Sum over prompt tokens computed of the tokens before each: a chunk of n tokens after c makes n * (c + n / 2)."""
+    prompts: float = 0.0
+    """Prompts that are completed, and so get their first token."""
 
 
 @dataclass(frozen=True)
@@ -73,33 +64,69 @@ class StepTime:
         )
 
 
+class StepModel:
+    """Times of the steps of one engine: a model on a layout. Everything is per GPU, since its GPUs work in step."""
+
+    def __init__(self, model: ModelShape, layout: Layout, parameters: StepParameters | None = None) -> None:
+        """Precompute what doesn't depend on the step. `parameters` are the committed calibration's when left out."""
+        f = parameters or calibration().parameters
+        gpu = layout.instance.gpu
+        tp = layout.tensor_parallel_size
+        peak = layout.peak_arithmetic
+        read, reached = (f.weight_read, f.fp8) if layout.quantised else (f.weight_read_bf16, f.bf16)
+        self._model = model
+        self._layout = layout
+        self._reduce = f.all_reduce * (2 * model.layers + 1)
+        self.weight_seconds = weight_bytes_per_gpu(model, layout) / (gpu.memory_bandwidth * read)
+        self.linear_seconds_per_row = 2 * model.linear_parameters / tp / (peak * reached)
+        self.head_seconds_per_row = 2 * model.embedding_parameters / tp / (gpu.bf16 * OUTPUT_HEAD)
+        self.overlap = f.overlap
+        self.kv_seconds_per_token = kv_bytes_per_token_per_gpu(model, layout) / (gpu.memory_bandwidth * f.kv_read)
+        pair_flops = 4 * model.heads * model.head_dim * model.layers / tp
+        self.seconds_per_pair = pair_flops / (gpu.bf16 * f.prefill_attention)
+        size = model.hidden * model.layers / (LLAMA_3_70B.hidden * LLAMA_3_70B.layers)
+        self.elementwise_seconds_per_row = f.elementwise_bytes * size / (gpu.memory_bandwidth * ELEMENTWISE)
+        # Kernel launches grow with the layers; the fit's points all have 80.
+        self.host_seconds = f.host_ms_of(layout.stack) * MILLISECOND * model.layers / LLAMA_3_70B.layers
+        self.host_seconds_per_sequence = f.host_us_of(layout.stack) * MICROSECOND
+
+    def parts(self, work: Work) -> StepTime:
+        """The parts of a step."""
+        rows = work.decodes + work.prefill
+        head_rows = work.decodes + work.prompts
+        by_arithmetic = rows * self.linear_seconds_per_row + head_rows * self.head_seconds_per_row
+        p = self.overlap
+        layout = self._layout
+        reduce = 0.0
+        if layout.tensor_parallel_size > 1:
+            nvlink = layout.instance.gpu.nvlink_gb_per_second
+            elements = rows * self._model.hidden
+            reduce = self._reduce * all_reduce(elements, layout.tensor_parallel_size, layout.stack, nvlink)
+        return StepTime(
+            # A smooth maximum: the two overlap, but not perfectly where they are equal.
+            matrix_products=(self.weight_seconds**p + by_arithmetic**p) ** (1 / p),
+            kv_read=work.context_tokens * self.kv_seconds_per_token,
+            prefill_attention=work.attention_pairs * self.seconds_per_pair,
+            all_reduce=reduce,
+            # Norms, activations, quantisation and rotary embedding are repeated on every GPU, not split.
+            elementwise=rows * self.elementwise_seconds_per_row,
+            host=self.host_seconds + work.decodes * self.host_seconds_per_sequence,
+        )
+
+    def seconds(self, work: Work) -> Seconds:
+        """Time of a step."""
+        return self.parts(work).total
+
+
 def step_time(
     model: ModelShape, layout: Layout, *, decodes: float, prefill: float, context: float, prompt: float
 ) -> StepTime:
-    """Time of a step with `decodes` sequences of `context` tokens and `prefill` tokens of prompts `prompt` long.
-
-    Means may be fractions. Everything is per GPU, since the engine's GPUs work in step.
-    """
-    gpu = layout.instance.gpu
-    tp = layout.tensor_parallel_size
-    f = PARAMETERS[layout.stack]
-    rows = decodes + prefill
-    quantised = layout.weight_bytes_per_element == 1
-    peak, reached = (gpu.fp8, f.fp8) if quantised else (gpu.bf16, f.bf16)
-    read = f.weight_read if quantised else f.weight_read_bf16
-    by_memory = weight_bytes_per_gpu(model, layout) / (gpu.memory_bandwidth * read)
-    linear_flops = 2 * model.linear_parameters * rows / tp
-    head_flops = 2 * model.embedding_parameters * decodes / tp  # only decoding rows need the output head
-    by_arithmetic = linear_flops / (peak * reached) + head_flops / (gpu.bf16 * f.output_head)
-    kv_bytes = decodes * context * kv_bytes_per_token_per_gpu(model, layout)
-    attention_flops = prefill * 4 * model.heads * model.head_dim * (prompt / 2) * model.layers / tp
-    return StepTime(
-        # A smooth maximum: the two overlap, but not perfectly where they are equal.
-        matrix_products=(by_memory**3 + by_arithmetic**3) ** (1 / 3),
-        kv_read=kv_bytes / (gpu.memory_bandwidth * f.kv_read),
-        prefill_attention=attention_flops / (gpu.bf16 * f.prefill_attention),
-        all_reduce=(2 * model.layers + 1) * all_reduce(rows * model.hidden, tp, layout.stack),
-        # Norms, activations, quantisation and rotary embedding are repeated on every GPU, not split.
-        elementwise=rows * f.elementwise_bytes_per_token / (gpu.memory_bandwidth * f.elementwise),
-        host=f.host_ms * MILLISECOND + decodes * f.host_us_per_sequence * MICROSECOND,
+    """Time of a step with `decodes` sequences of `context` tokens and `prefill` tokens of prompts `prompt` long."""
+    work = Work(
+        decodes=decodes,
+        context_tokens=decodes * context,
+        prefill=prefill,
+        attention_pairs=prefill * prompt / 2,
+        prompts=prefill / prompt,
     )
+    return StepModel(model, layout).parts(work)

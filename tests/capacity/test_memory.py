@@ -11,6 +11,7 @@ from srvmod.capacity import (
     kv_bytes_per_token,
     kv_bytes_per_token_per_gpu,
     kv_room,
+    memory_budget,
     weight_bytes_per_gpu,
 )
 from srvmod.contract import (
@@ -83,3 +84,18 @@ def test_fragmentation() -> None:
 def test_weights_that_leave_no_room() -> None:
     with pytest.raises(CapacityError, match="no room for KV cache"):
         kv_room(LLAMA_3_70B, Layout(tensor_parallel_size=1, overhead_gib=10))
+
+
+def test_the_budget_of_a_gpu_adds_up() -> None:
+    budget = memory_budget(LLAMA_3_70B, FP8)
+    used = budget.reserved + budget.weights + budget.activations + budget.non_torch + budget.cuda_graphs
+    assert used + budget.kv_cache == pytest.approx(budget.total)
+    assert 2 * GIB < budget.activations + budget.non_torch + budget.cuda_graphs < 4 * GIB
+    given = memory_budget(LLAMA_3_70B, Layout(overhead_gib=3))
+    assert given.activations == 3 * GIB
+
+
+def test_more_rows_and_graphs_leave_less_room() -> None:
+    room = kv_room(LLAMA_3_70B, FP8).blocks
+    assert kv_room(LLAMA_3_70B, Layout(max_num_batched_tokens=16_384)).blocks < room
+    assert kv_room(LLAMA_3_70B, Layout(max_num_seqs=1_024)).blocks < room

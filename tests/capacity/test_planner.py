@@ -7,8 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srvmod.capacity import CapacityError, Layout, Limit, Slo, Stack, Traffic, plan, predict
-from srvmod.capacity.planner import P95_OVER_MEAN
+from srvmod.capacity import (
+    CapacityError,
+    Layout,
+    Limit,
+    Per,
+    Slo,
+    Stack,
+    Traffic,
+    node_range,
+    plan,
+    predict,
+    rate_between,
+    times_between,
+)
+from srvmod.capacity.steady import MOST_KV_SHARE, MOST_PREFILL_SHARE, P95_OVER_MEAN
 from srvmod.contract import (
     LLAMA_3_70B,
     OUTPUT_TOKENS_PER_SECOND,
@@ -33,36 +46,63 @@ def specified(prompt: int, output: int) -> Traffic:
 
 
 @pytest.mark.parametrize(
-    ("mix", "layout", "itl", "node_rate"),
+    ("mix", "layout", "itl"),
     [
-        ((128, 1024), BF16, 36.4, 17_854), ((128, 1024), TRT, 30.1, 21_563),
-        ((294, 294), BF16, 46.7, 13_912), ((294, 294), TRT, 41.3, 15_724),
-        ((512, 512), BF16, 50.5, 12_870), ((512, 512), TRT, 43.3, 15_025),
-        ((1024, 512), BF16, 71.7, 9_068), ((1024, 512), TRT, 60.6, 10_723),
-        ((2048, 256), BF16, 175, 3_715), ((2048, 256), TRT, 157, 4_152),
+        ((128, 1024), BF16, 36.4), ((128, 1024), TRT, 30.1), ((294, 294), BF16, 46.7), ((294, 294), TRT, 41.3),
+        ((512, 512), BF16, 50.5), ((512, 512), TRT, 43.3), ((1024, 512), BF16, 71.7), ((1024, 512), TRT, 60.6),
     ],
 )  # fmt: skip
-def test_one_node_with_all_sessions(mix: tuple[int, int], layout: Layout, itl: float, node_rate: float) -> None:
-    """Both engines of one p5 with 325 sessions each, as the calibrated prototype had it."""
+def test_one_node_with_all_sessions(mix: tuple[int, int], layout: Layout, itl: float) -> None:
+    """Both engines of one p5 with 325 sessions each: an earlier, simpler fit of the same points had these."""
     state = predict(Traffic(SESSIONS.value, *mix), LLAMA_3_70B, layout, 325)
-    assert state.itl_mean_ms == pytest.approx(itl, rel=0.01)
-    assert 2 * state.tokens_per_second == pytest.approx(node_rate, rel=0.01)
+    between = times_between(state.itl_mean_ms)
+    assert between.low < itl < between.high
+    assert state.itl_mean_ms == pytest.approx(itl, rel=0.1)
+    assert state.tokens_per_second == pytest.approx(325 / state.itl_mean_ms * 1e3)
 
 
 @pytest.mark.parametrize(
-    ("mix", "layout", "nodes"),
+    ("mix", "at_23_ms", "at_30_ms"),
     [
-        ((128, 1024), BF16, (3, 2)), ((128, 1024), TRT, (2, 2)),
-        ((294, 294), BF16, (4, 2)), ((294, 294), TRT, (3, 2)),
-        ((512, 512), BF16, (5, 3)), ((512, 512), TRT, (3, 2)),
-        ((1024, 512), BF16, (7, 4)), ((1024, 512), TRT, (4, 3)),
+        ((128, 1024), (2, 3, 4), (2, 2, 2)), ((294, 294), (3, 4, 6), (2, 2, 3)), ((512, 512), (3, 4, 7), (2, 2, 3)),
+        ((1024, 512), (5, 6, 11), (3, 4, 5)), ((2048, 256), (15, 19, 33), (9, 10, 14)),
     ],
 )  # fmt: skip
-def test_nodes_for_650_sessions(mix: tuple[int, int], layout: Layout, nodes: tuple[int, int]) -> None:
-    """At a mean of 23.2 and of 30 ms. The 28,000 tokens/s are asked for in the test below."""
+def test_nodes_for_650_sessions(
+    mix: tuple[int, int], at_23_ms: tuple[int, int, int], at_30_ms: tuple[int, int, int]
+) -> None:
+    """Nodes as low, likely, high at a mean of 23.2 and of 30 ms, FP8 KV cache; docs/capacity.md shows them. A refit
+    may move them: then this table, that page and the manifests change together."""
     traffic = Traffic(SESSIONS.value, *mix)
-    found = tuple(plan(traffic, LLAMA_3_70B, layout, mean_itl(ms)).nodes for ms in (23.2, 30))
-    assert found == nodes
+    for ms, expected in ((23.2, at_23_ms), (30, at_30_ms)):
+        found = node_range(plan(traffic, LLAMA_3_70B, slo=mean_itl(ms)), LLAMA_3_70B)
+        assert (found.low, found.likely, found.high) == expected
+        assert found.low > 1  # one p5 for all of it is false, even where the model errs on the slow side
+
+
+def test_an_interval_holds_its_figure() -> None:
+    for between in (times_between(25.0), rate_between(25.0)):
+        assert 0 < between.low < between.likely < between.high
+    assert times_between(1000 / 25).low == pytest.approx(1000 / rate_between(25.0).high)
+
+
+def test_no_latency_is_told_near_saturation() -> None:
+    """Beyond a share of the prefill budget or of the KV cache a little more load has no bound: no figure is named."""
+    budget = Layout(max_num_batched_tokens=512)
+    counts = range(8, 504, 16)
+    states = [predict(Traffic(SESSIONS.value, 512, 512), LLAMA_3_70B, budget, count) for count in counts]
+    assert any(state.saturated for state in states)
+    for state in states:
+        full = state.prefill_share > MOST_PREFILL_SHARE or state.kv_share > MOST_KV_SHARE
+        assert bool(state.saturated) is full
+        assert math.isinf(state.itl_p95_ms) is math.isinf(state.itl_gap_p95_ms) is math.isinf(state.ttft_p95_ms) is full
+
+
+def test_single_gaps_are_harder_to_hold_than_requests() -> None:
+    traffic = specified(512, 512)
+    by_gap = plan(traffic, LLAMA_3_70B, slo=Slo(per=Per.GAP))
+    assert by_gap.nodes > plan(traffic, LLAMA_3_70B).nodes
+    assert by_gap.prediction.itl_gap_p95_ms <= by_gap.slo.itl_p95
 
 
 @pytest.mark.parametrize("mix", MIXES)
@@ -83,6 +123,14 @@ def test_whole_nodes() -> None:
     assert (planned.engines_needed, planned.engines, planned.nodes) == (5, 6, 3)
     assert planned.sessions_per_engine == math.ceil(650 / 6)
     assert planned.binds is Limit.ITL
+    assert planned.head_room == planned.most_sessions_per_engine / planned.sessions_per_engine - 1 > 0
+
+
+def test_cost() -> None:
+    planned = plan(specified(512, 512), LLAMA_3_70B)
+    per_hour = 55.04 * planned.nodes
+    millions_per_hour = planned.tokens_per_second * 3_600 / 1e6
+    assert planned.usd_per_million_tokens(55.04) == pytest.approx(per_hour / millions_per_hour)
 
 
 def test_a_small_budget_starves_prefill() -> None:
@@ -135,7 +183,7 @@ SESSION_COUNTS = st.integers(1, 3_000)
 PROMPTS = st.integers(16, 3_000)
 OUTPUTS = st.integers(32, 2_000)
 RATES = st.floats(0, 0.9)
-FEW = settings(max_examples=60, deadline=None)
+FEW = settings(max_examples=20, deadline=None)
 
 
 def nodes(traffic: Traffic, layout: Layout | None = None) -> float:
@@ -156,6 +204,16 @@ def test_more_sessions_never_need_fewer_nodes(few: int, more: int, prompt: int, 
 @given(SESSION_COUNTS, PROMPTS, st.integers(1, 1_000), OUTPUTS)
 def test_longer_prompts_never_need_fewer_nodes(sessions: int, prompt: int, longer: int, output: int) -> None:
     assert nodes(Traffic(sessions, prompt, output)) <= nodes(Traffic(sessions, prompt + longer, output))
+
+
+@FEW
+@given(SESSION_COUNTS, PROMPTS, OUTPUTS, st.integers(1, 500))
+def test_longer_answers_never_raise_the_sessions_within_kv(few: int, prompt: int, output: int, longer: int) -> None:
+    """Longer contexts never make room: the KV share at a number of sessions only grows."""
+    shares = [
+        predict(Traffic(1, prompt, out), LLAMA_3_70B, Layout(), few).kv_share for out in (output, output + longer)
+    ]
+    assert shares[0] <= shares[1]
 
 
 @FEW

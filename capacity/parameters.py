@@ -1,0 +1,102 @@
+"""Factors of the step model: what the calibration found, read from capacity/data/parameters.json."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+from srvmod.capacity.stacks import Stack
+
+FILE: Final = "parameters.json"
+
+
+@dataclass(frozen=True)
+class StepParameters:
+    """Factors of the step model. The defaults are where the fit starts and what it is drawn to without data.
+
+    Shares are of the vendor's peak. `host_ms` and `host_us` are the mean over stacks; `host_ratio` and
+    `host_us_ratio` say how much of it a stack needs (1 for a stack without points).
+    """
+
+    weight_read: float = 0.65
+    """Share of memory bandwidth when reading quantised weights."""
+    weight_read_bf16: float = 0.82
+    fp8: float = 0.65
+    """Share of peak arithmetic in large matrix products with quantised weights."""
+    bf16: float = 0.68
+    overlap: float = 3.0
+    """Exponent of the smooth maximum of reading weights and computing with them; more is sharper."""
+    kv_read: float = 0.75
+    """Share of memory bandwidth when reading the KV cache."""
+    prefill_attention: float = 0.50
+    """Share of peak bf16 arithmetic in attention over prompts."""
+    all_reduce: float = 1.0
+    """Times the measured table."""
+    elementwise_bytes: float = 20e6
+    """Bytes moved per token by norms, activations, quantisation and rotary embedding of an 80-layer model."""
+    host_ms: float = 5.0
+    """Host and launch time of every step, ms."""
+    host_us: float = 8.0
+    """More of it for each decoding sequence, microseconds."""
+    host_ratio: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
+    host_us_ratio: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
+
+    def host_ms_of(self, stack: Stack) -> float:
+        """Host time per step of a stack, ms."""
+        return self.host_ms * self.host_ratio.get(stack, 1.0)
+
+    def host_us_of(self, stack: Stack) -> float:
+        """Host time per step and sequence of a stack, microseconds."""
+        return self.host_us * self.host_us_ratio.get(stack, 1.0)
+
+
+@dataclass(frozen=True)
+class ErrorBand:
+    """Errors on points that a fit didn't see. `low` and `high` are what measured/predicted lay between in 80 %."""
+
+    points: int
+    mape: float
+    median: float
+    p90: float
+    worst: float
+    worst_id: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the calibration left: factors, and how far off they were on points that it hadn't seen."""
+
+    parameters: StepParameters
+    throughput: ErrorBand
+    """Leave one family out: the honest error for a stack or release that wasn't measured."""
+    itl: ErrorBand
+    fitted_points: int
+    data_sha256: str
+
+
+def _factors(document: Mapping[str, Any]) -> StepParameters:
+    plain = {name: float(entry["value"]) for name, entry in document["parameters"].items()}
+    return StepParameters(
+        **plain,
+        host_ratio={Stack(name): float(entry["hostRatio"]) for name, entry in document["stacks"].items()},
+        host_us_ratio={Stack(name): float(entry["hostUsRatio"]) for name, entry in document["stacks"].items()},
+    )
+
+
+@lru_cache(maxsize=1)
+def calibration() -> Calibration:
+    """The committed calibration. `python -m srvmod.capacity.calibrate` makes it anew."""
+    text = (files("srvmod.capacity") / "data" / FILE).read_text(encoding="utf-8")
+    document: Mapping[str, Any] = json.loads(text)
+    errors = document["errors"]["leaveOneFamilyOut"]
+    return Calibration(
+        parameters=_factors(document),
+        throughput=ErrorBand(**errors["throughput"]),
+        itl=ErrorBand(**errors["itl"]),
+        fitted_points=document["data"]["points"],
+        data_sha256=document["data"]["sha256"],
+    )
