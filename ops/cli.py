@@ -12,6 +12,7 @@ ROOMS = {
     "render": ("srvmod.infra.commands", "write or check manifests/<environment>"),
     "bench": ("srvmod.infra.commands", "speed figures, as a table and JSON"),
     "cost": ("srvmod.infra.cost_commands", "what environments cost, from the prices in their settings"),
+    "images": ("srvmod.infra.images_commands", "container images of an environment, and how to mirror them"),
     "preflight": ("srvmod.ops.preflight.commands", "ask an AWS account whether it has what an environment needs"),
     "check": ("srvmod.policies.commands", "the specification's clauses on any manifests: files, folders, stdin"),
     "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
