@@ -77,7 +77,7 @@ ENVOY_GATEWAY_IMAGE = Image(
     "v1.9.1",
     "sha256:0049bcb384c591c6a6dd043fe5c9929ef6e74f230e12dd678d2d3701df9b301e",
 )
-"""The chart's own controller image. The digests of this and the next images are those that several public
+"""The chart's own controller image. Its digest and those of NVIDIA's images are the ones that several public
 repositories have beside the tag (read 2026-11-29); no registry was asked."""
 
 ENVOY = Image(
@@ -85,7 +85,7 @@ ENVOY = Image(
     "distroless-v1.39.1",
     "sha256:eb2c01c13125d1629637cb4e4cce7207009fb7cc2c8027f9742758549d15b6f4",
 )
-"""Envoy's minor version must be the one that Envoy Gateway 1.9 is built for (1.39)."""
+"""What Envoy Gateway 1.9.1 starts by itself, with the digest that its source has (DefaultEnvoyProxyImage)."""
 
 NVIDIA_DEVICE_PLUGIN = Image(
     "nvcr.io/nvidia/k8s-device-plugin",

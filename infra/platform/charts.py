@@ -61,7 +61,13 @@ def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -
             title="Karpenter",
             namespace=KARPENTER_NAMESPACE,
             charts=(versions.KARPENTER_CRDS, versions.KARPENTER),
-            values=charts.karpenter(settings.cluster_name, cloud.queue, KARPENTER, isolated=cloud.isolated),
+            values=charts.karpenter(
+                settings.cluster_name,
+                cloud.queue,
+                KARPENTER,
+                isolated=cloud.isolated,
+                registry=settings.images.registry,
+            ),
             existing=settings.charts.karpenter is ChartMode.EXISTING,
             mirror=settings.charts.repository,
         ),
@@ -70,7 +76,6 @@ def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -
 
 
 def _envoy_gateway(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
-    image = identifiers.mirrored(settings, versions.ENVOY_GATEWAY_IMAGE.reference) if settings.images.registry else None
     if settings.charts.envoy_gateway is ChartMode.INSTALL:
         # Deleting the namespace waits for the Service in it, which waits for its load balancer. Without that the load
         # balancer controller could go first, and the load balancer would stay behind and hold the subnets.
@@ -89,7 +94,7 @@ def _envoy_gateway(settings: Settings, opts: pulumi.ResourceOptions) -> Controll
             title="Envoy Gateway",
             namespace=ENVOY_GATEWAY_NAMESPACE,
             charts=(versions.ENVOY_GATEWAY,),
-            values=charts.envoy_gateway(image),
+            values=charts.envoy_gateway(identifiers.image(settings, versions.ENVOY_GATEWAY_IMAGE)),
             existing=settings.charts.envoy_gateway is ChartMode.EXISTING,
             mirror=settings.charts.repository,
         ),
@@ -107,7 +112,11 @@ def _load_balancer(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOption
             namespace=LOAD_BALANCER_NAMESPACE,
             charts=(versions.LOAD_BALANCER_CONTROLLER,),
             values=charts.load_balancer_controller(
-                settings.cluster_name, settings.aws.region, LOAD_BALANCER_CONTROLLER, vpc
+                settings.cluster_name,
+                settings.aws.region,
+                LOAD_BALANCER_CONTROLLER,
+                vpc,
+                registry=settings.images.registry,
             ),
             existing=settings.charts.load_balancer_controller is ChartMode.EXISTING,
             mirror=settings.charts.repository,
@@ -123,7 +132,7 @@ def _keda(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
             title="KEDA",
             namespace=KEDA_NAMESPACE,
             charts=(versions.KEDA,),
-            values=charts.keda(),
+            values=charts.keda(registry=settings.images.registry),
             existing=settings.charts.keda is ChartMode.EXISTING,
             mirror=settings.charts.repository,
             create_namespace=True,
@@ -139,7 +148,7 @@ def _prometheus(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
             title="kube-prometheus-stack",
             namespace=METRICS_NAMESPACE,
             charts=(versions.PROMETHEUS_STACK,),
-            values=charts.prometheus_stack(),
+            values=charts.prometheus_stack(registry=settings.images.registry),
             existing=settings.charts.prometheus_stack is ChartMode.EXISTING,
             mirror=settings.charts.repository,
             create_namespace=True,

@@ -1,4 +1,7 @@
-"""Values for the charts that the program installs. Everything not named keeps the chart's default."""
+"""Values for the charts that the program installs. Everything not named keeps the chart's default.
+
+`registry` is the mirror that images come from, as `images.registry` has it; None for the chart's own registries.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +11,18 @@ from srvmod.infra.labels import NODES_LABEL, SYSTEM_NODES
 Values = dict[str, Any]
 
 
-def karpenter(cluster: str, queue: str, service_account: str, *, isolated: bool) -> Values:
+UNSEEN: Mapping[str, str] = {
+    "aws-load-balancer-controller": "https://github.com/kubernetes-sigs/aws-load-balancer-controller/blob/v3.5.0/"
+    "helm/aws-load-balancer-controller/values.yaml",
+    "keda": "https://github.com/kedacore/charts/blob/main/keda/values.yaml",
+    "kube-prometheus-stack": "https://github.com/prometheus-community/helm-charts/blob/main/"
+    "charts/kube-prometheus-stack/values.yaml",
+}
+"""Charts whose files no test can read, and where their values are described. Their values are as few as can be; a
+test lists each, so that a new one is looked up there first."""
+
+
+def karpenter(cluster: str, queue: str, service_account: str, *, isolated: bool, registry: str | None = None) -> Values:
     """Karpenter for AWS. `isolated`: the VPC reaches AWS by endpoints only, so prices can't be looked up.
 
     Node repair stays off: it force-terminates a p5 and skips draining after ten minutes of one bad condition, and
@@ -24,20 +38,21 @@ def karpenter(cluster: str, queue: str, service_account: str, *, isolated: bool)
             "featureGates": {"reservedCapacity": True, "nodeRepair": False},
         },
         "controller": {
+            **_image(registry, "karpenter/controller"),
             "resources": {
                 "requests": {"cpu": "1", "memory": "1Gi"},
                 "limits": {"cpu": "1", "memory": "1Gi"},
-            }
+            },
         },
         "nodeSelector": _system_nodes(),
     }
 
 
-def envoy_gateway(image: str | None) -> Values:
-    """Envoy Gateway's controller; `image` only when it comes from a mirror."""
-    mirror: Values = {"global": {"images": {"envoyGateway": {"image": image}}}} if image else {}
+def envoy_gateway(image: str) -> Values:
+    """Envoy Gateway's controller. `image` is also that of the job that makes its certificates and of the helper that
+    drains each Envoy."""
     return {
-        **mirror,
+        "global": {"images": {"envoyGateway": {"image": image}}},
         "deployment": {
             "replicas": 2,
             "pod": {"nodeSelector": _system_nodes()},
@@ -46,11 +61,14 @@ def envoy_gateway(image: str | None) -> Values:
     }
 
 
-def load_balancer_controller(cluster: str, region: str, service_account: str, vpc: Values) -> Values:
+def load_balancer_controller(
+    cluster: str, region: str, service_account: str, vpc: Values, *, registry: str | None = None
+) -> Values:
     """AWS Load Balancer Controller for Network Load Balancers. `vpc` is `{"vpcId": ...}` or `{"vpcTags": {...}}`:
     pods can't ask the instance metadata service for it. Web firewalls and Shield belong to ALBs; off, the role needs
     no rights to them."""
     return {
+        **_image(registry, "eks/aws-load-balancer-controller"),
         "clusterName": cluster,
         "region": region,
         **vpc,
@@ -62,26 +80,37 @@ def load_balancer_controller(cluster: str, region: str, service_account: str, vp
     }
 
 
-def keda() -> Values:
+def keda(*, registry: str | None = None) -> Values:
     """KEDA, which scales engines."""
-    return {"nodeSelector": _system_nodes()}
+    mirror: Values = {"global": {"image": {"registry": registry}}} if registry else {}
+    return {**mirror, "nodeSelector": _system_nodes()}
 
 
-def prometheus_stack() -> Values:
+def prometheus_stack(*, registry: str | None = None) -> Values:
     """Prometheus operator, Prometheus and Alertmanager; dashboards go to a Grafana that is there already.
 
-    Monitors and rules of all namespaces count, not only those that carry this release's label.
+    Monitors and rules of all namespaces count, not only those that carry this release's label. EKS shows none of the
+    control plane's own metrics: left on, the chart's alerts would report etcd, scheduler and controllers as down.
     """
+    mirror: Values = {"global": {"imageRegistry": registry}} if registry else {}
+    hidden = ("kubeControllerManager", "kubeEtcd", "kubeProxy", "kubeScheduler")
     every = {
         "serviceMonitorSelectorNilUsesHelmValues": False,
         "podMonitorSelectorNilUsesHelmValues": False,
         "ruleSelectorNilUsesHelmValues": False,
     }
     return {
+        **mirror,
+        **{component: {"enabled": False} for component in hidden},
         "grafana": {"enabled": False},
         "prometheus": {"prometheusSpec": {**every, "nodeSelector": _system_nodes()}},
         "alertmanager": {"alertmanagerSpec": {"nodeSelector": _system_nodes()}},
     }
+
+
+def _image(registry: str | None, path: str) -> Values:
+    """The value of an image that comes from the mirror."""
+    return {"image": {"repository": f"{registry}/{path}"}} if registry else {}
 
 
 def _system_nodes() -> Mapping[str, str]:

@@ -1,0 +1,68 @@
+"""Charts that lie in a Go module, templated by the real helm with the values that the program gives them."""
+
+import subprocess
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import yaml
+
+from srvmod.infra import versions
+from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE, KARPENTER_NAMESPACE
+from srvmod.infra.versions import Chart
+from srvmod.tools import chart_dir, ensure
+from tests.infra.environment import graph
+
+RELEASE = "kubernetes:helm.sh/v3:Release"
+NAMESPACES = {
+    versions.KARPENTER.name: KARPENTER_NAMESPACE,
+    versions.KARPENTER_CRDS.name: KARPENTER_NAMESPACE,
+    versions.ENVOY_GATEWAY.name: ENVOY_GATEWAY_NAMESPACE,
+}
+CHARTS: dict[str, Chart] = {
+    chart.name: chart for chart in (versions.KARPENTER_CRDS, versions.KARPENTER, versions.ENVOY_GATEWAY)
+}
+"""The charts whose files can be had here, by name."""
+
+
+@dataclass(frozen=True)
+class Helm:
+    """What helm said: a problem, or the objects as one text."""
+
+    problem: str
+    text: str = ""
+
+    @cached_property
+    def objects(self) -> tuple[dict[str, Any], ...]:
+        """The objects, parsed."""
+        return tuple(found for found in yaml.load_all(self.text, yaml.CSafeLoader) if found)
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """The objects of a kind, in helm's order."""
+        return [found for found in self.objects if found["kind"] == kind]
+
+
+def values_of(env: str, chart: str) -> dict[str, Any]:
+    """The values that an environment's program gives to a chart."""
+    (release,) = [found for found in graph(env).of_type(RELEASE) if found.inputs["name"] == chart]
+    return dict(release.inputs.get("values") or {})
+
+
+def template(chart: str, values: dict[str, Any], *, crds: bool = True) -> Helm:
+    """`helm template` of a chart, as a cluster of our version would get it."""
+    command = [
+        str(ensure(["helm"])["helm"]), "template", chart, str(chart_dir(chart)), "--namespace", NAMESPACES[chart],
+        f"--kube-version={versions.KUBERNETES}", "--values=-", *(["--include-crds"] if crds else []),
+    ]  # fmt: skip
+    result = subprocess.run(
+        command, input=yaml.safe_dump(values), capture_output=True, text=True, timeout=120, check=False
+    )
+    if result.returncode:
+        return Helm(result.stderr)
+    return Helm("", result.stdout)
+
+
+@cache
+def rendered(env: str, chart: str) -> Helm:
+    """A chart with an environment's values, once per test session."""
+    return template(chart, values_of(env, chart))
