@@ -28,7 +28,7 @@ from srvmod.local.paths import REPO, State
 
 POLL_SECONDS = 0.2
 STOP_GRACE_SECONDS = 5.0
-STUCK_SECONDS = 30.0  # longer than any pause of a healthy process on a busy machine
+STUCK_SECONDS = 60.0  # longer than any pause of a healthy process on a busy machine
 LAST_WORDS_BYTES = 4096
 LAST_WORDS_LENGTH = 300  # characters of a log line that a status line can bear
 

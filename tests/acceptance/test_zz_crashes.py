@@ -62,7 +62,7 @@ def test_a_killed_component_is_named_and_up_mends_it(stack: Stack, name: str) ->
     assert after["pid"] != pid
 
 
-@pytest.mark.skipif(not FULL, reason="waits half a minute; set SRVMOD_FULL=1")
+@pytest.mark.skipif(not FULL, reason="waits a minute; set SRVMOD_FULL=1")
 def test_a_component_that_hangs_is_named_and_up_mends_it(stack: Stack) -> None:
     pid = int(component(stack, "kube-scheduler")["pid"])
     os.kill(pid, signal.SIGSTOP)
