@@ -180,7 +180,8 @@ class Cursor:
 
     def texts(self) -> dict[str, str]:
         """A mapping of texts, such as labels; what isn't text is left out."""
-        return {key: child.raw() for key, child in self.entries() if isinstance(child.node, Scalar | Opaque)}
+        found = {key: child.raw() for key, child in self.entries()}
+        return {key: text for key, text in found.items() if isinstance(self[key].node, Scalar)}
 
     def _overlook(self) -> None:
         if isinstance(self.node, Opaque):
