@@ -209,7 +209,7 @@ class Cluster(pulumi.ComponentResource):
         group = aws.eks.NodeGroup(
             f"{name}-system",
             cluster_name=control_plane.eks_cluster.name,
-            node_group_name=args.names.of("system"),
+            # Named by the engine: a changed instance type makes a second group before the first goes.
             node_role_arn=role.arn,
             subnet_ids=args.private_subnet_ids,
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(

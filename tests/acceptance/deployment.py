@@ -232,7 +232,8 @@ def deployed(env: str, folder: Path, change: Change) -> Iterator[tuple[Deploymen
     with cluster(folder) as (api, pki, kubeconfig):
         ready = folder / "aws.json"
         aws = [sys.executable, "-m", "srvmod.local.aws", "--port", "0", "--ready-file", ready, "--cluster-endpoint",
-               api, "--cluster-ca", pki.cert_file, "--account", settings.aws.account_id]  # fmt: skip
+               api, "--cluster-ca", pki.cert_file, "--account", settings.aws.account_id,
+               "--state", folder / "aws.journal"]  # fmt: skip
         with running(aws, folder / "aws.log"):
             until("simulated AWS is ready", ready.exists)
             deployment.aws_url, deployment.kubeconfig = json.loads(ready.read_text())["url"], kubeconfig

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-import click
 import typer
 
 from srvmod.ops.cli import ROOMS
@@ -31,7 +31,7 @@ PULUMI = {
     "preview": {"--stack", "--diff", "--json", "--save-plan", "--refresh", "--expect-no-changes", "--non-interactive",
                 "--policy-pack", "--target"},
     "refresh": {"--stack", "--preview-only", "--expect-no-changes", "--yes"},
-    "stack": {"--json", "--stack", "--secrets-provider", "--show-secrets", "--file"},
+    "stack": {"--json", "--stack", "--secrets-provider", "--show-secrets", "--file", "--non-interactive"},
     "state": {"--stack", "--yes", "--all"},
     "up": {"--stack", "--plan", "--yes", "--skip-preview", "--non-interactive", "--refresh", "--target"},
 }  # fmt: skip
@@ -102,8 +102,8 @@ def _srvmod(words: list[str]) -> str | None:
         return f"srvmod has no command {words[0]}"
     command, path = _room(words[0]), [words[0]]
     rest = words[1:]
-    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
-        inner = command.commands.get(rest[0])
+    while (inside := getattr(command, "commands", None)) and rest and not rest[0].startswith("-"):
+        inner = inside.get(rest[0])
         if inner is None:
             return f"srvmod {' '.join(path)} has no command {rest[0]}"
         path.append(rest[0])
@@ -116,7 +116,7 @@ def _srvmod(words: list[str]) -> str | None:
 
 
 @cache
-def _room(name: str) -> click.Command:
+def _room(name: str) -> Any:
     """The command of a room as `srvmod` itself builds it."""
     import importlib
 
