@@ -15,9 +15,9 @@ from srvmod.policies.readers.objects import KubeObject
 from srvmod.policies.readers.sources import Text
 
 COMMENT = re.compile(r"#\s*srvmod:\s*waive\b[ \t]*(?P<clause>[A-Z][A-Z0-9-]*(?:/[a-z0-9-]+)?)?[ \t]*(?P<rest>.*)$")
-TERMS = re.compile(r"\s*(?:until\s+(?P<until>\S+?))?\s*:?\s*(?P<reason>.*)$", re.DOTALL)
+TERMS = re.compile(r"\s*(?:until\s+(?P<until>[^\s:]+))?\s*:?\s*(?P<reason>.*)$", re.DOTALL)
 PREFIX = "srvmod.dev/waive."
-SPELLING = "waive CLAUSE until YYYY-MM-DD: reason"
+
 
 
 def in_comments(text: Text) -> Iterator[Waiver]:
