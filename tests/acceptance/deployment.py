@@ -216,8 +216,9 @@ def _apply_crds(client: ApiClient, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def deployed(env: str, folder: Path, change: Change) -> Iterator[tuple[Deployment, Controllers]]:
-    """Deploy an environment with `change` applied to its stack file; everything ends with the block."""
+def account(env: str, folder: Path, change: Change, *more: str | Path) -> Iterator[Deployment]:
+    """A project with an environment's stack file, `change` applied to it, and simulated AWS as its account, with the
+    keys and people that exist before any stack; nothing is deployed. `more` are arguments of simulated AWS."""
     project = folder / "project"
     (project / "infra").mkdir(parents=True)
     shutil.copy(REPO / "infra/__main__.py", project / "infra")
@@ -229,25 +230,34 @@ def deployed(env: str, folder: Path, change: Change) -> Iterator[tuple[Deploymen
     (project / f"Pulumi.{env}.yaml").write_text(yaml.safe_dump({"config": config}, sort_keys=False))
     deployment = Deployment(env, folder, config)
     settings = deployment.settings
-    with cluster(folder) as (api, pki, kubeconfig):
-        ready = folder / "aws.json"
-        aws = [sys.executable, "-m", "srvmod.local.aws", "--port", "0", "--ready-file", ready, "--cluster-endpoint",
-               api, "--cluster-ca", pki.cert_file, "--account", settings.aws.account_id,
-               "--state", folder / "aws.journal"]  # fmt: skip
-        with running(aws, folder / "aws.log"):
-            until("simulated AWS is ready", ready.exists)
-            deployment.aws_url, deployment.kubeconfig = json.loads(ready.read_text())["url"], kubeconfig
-            deployment.variables = _variables(deployment)
-            keys = {name: f"key-of-{name}-0123456789" for name in settings.gateway.api_clients}
-            deployment.client("secretsmanager").create_secret(
-                Name=identifiers.api_keys_secret(settings), SecretString=json.dumps(keys)
-            )
-            _principals(deployment, settings)
-            with Controllers(deployment.kubernetes(), deployment.client) as controllers:
-                (folder / "backend").mkdir()
-                deployment.pulumi("stack", "init", env)
-                deployment.pulumi("up", "--yes", "--skip-preview", "--stack", env)
-                yield deployment, controllers
+    ready = folder / "aws.json"
+    aws = [sys.executable, "-m", "srvmod.local.aws", "--port", "0", "--ready-file", ready,
+           "--account", settings.aws.account_id, "--state", folder / "aws.journal", *more]  # fmt: skip
+    with running(aws, folder / "aws.log"):
+        until("simulated AWS is ready", ready.exists)
+        deployment.aws_url = json.loads(ready.read_text())["url"]
+        deployment.variables = _variables(deployment)
+        keys = {name: f"key-of-{name}-0123456789" for name in settings.gateway.api_clients}
+        deployment.client("secretsmanager").create_secret(
+            Name=identifiers.api_keys_secret(settings), SecretString=json.dumps(keys)
+        )
+        _principals(deployment, settings)
+        (folder / "backend").mkdir()
+        deployment.pulumi("stack", "init", env)
+        yield deployment
+
+
+@contextlib.contextmanager
+def deployed(env: str, folder: Path, change: Change) -> Iterator[tuple[Deployment, Controllers]]:
+    """Deploy an environment with `change` applied to its stack file; everything ends with the block."""
+    with (
+        cluster(folder) as (api, pki, kubeconfig),
+        account(env, folder, change, "--cluster-endpoint", api, "--cluster-ca", pki.cert_file) as deployment,
+    ):
+        deployment.kubeconfig = kubeconfig
+        with Controllers(deployment.kubernetes(), deployment.client) as controllers:
+            deployment.pulumi("up", "--yes", "--skip-preview", "--stack", env)
+            yield deployment, controllers
 
 
 def _principals(deployment: Deployment, settings: Settings) -> None:

@@ -173,7 +173,11 @@ def left_in(deployment: Deployment) -> dict[str, list[str]]:
     found = {
         "vpcs": [vpc["VpcId"] for vpc in ec2.describe_vpcs(Filters=tagged)["Vpcs"]],
         "subnets": [subnet["SubnetId"] for subnet in ec2.describe_subnets(Filters=tagged)["Subnets"]],
-        "endpoints": [e["VpcEndpointId"] for e in ec2.describe_vpc_endpoints(Filters=tagged)["VpcEndpoints"]],
+        "endpoints": [
+            endpoint["VpcEndpointId"]
+            for endpoint in ec2.describe_vpc_endpoints(Filters=tagged)["VpcEndpoints"]
+            if endpoint["State"] not in {"deleted", "deleting"}
+        ],
         "addresses": [address["AllocationId"] for address in ec2.describe_addresses()["Addresses"]],
         "NAT gateways": [
             gateway["NatGatewayId"]
