@@ -1,6 +1,7 @@
 """Charts that lie in a Go module, templated by the real helm with the values that the program gives them."""
 
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -9,6 +10,7 @@ import yaml
 
 from srvmod.infra import versions
 from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE, KARPENTER_NAMESPACE
+from srvmod.infra.platform.documents import charts
 from srvmod.infra.versions import Chart
 from srvmod.tools import chart_dir, ensure
 from tests.infra.environment import graph
@@ -23,6 +25,13 @@ CHARTS: dict[str, Chart] = {
     chart.name: chart for chart in (versions.KARPENTER_CRDS, versions.KARPENTER, versions.ENVOY_GATEWAY)
 }
 """The charts whose files can be had here, by name."""
+OWN = (versions.KARPENTER.name, versions.ENVOY_GATEWAY.name)
+"""Charts that get values of ours."""
+MIRROR = "mirror.example/path"
+MIRRORED = {
+    versions.KARPENTER.name: charts.karpenter("c", "q", "karpenter", isolated=True, registry=MIRROR),
+    versions.ENVOY_GATEWAY.name: charts.envoy_gateway(f"{MIRROR}/envoyproxy/gateway:v1@sha256:{'0' * 64}"),
+}
 
 
 @dataclass(frozen=True)
@@ -66,3 +75,11 @@ def template(chart: str, values: dict[str, Any], *, crds: bool = True) -> Helm:
 def rendered(env: str, chart: str) -> Helm:
     """A chart with an environment's values, once per test session."""
     return template(chart, values_of(env, chart))
+
+
+def leaves(values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(values, dict):
+        for key, value in values.items():
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, values

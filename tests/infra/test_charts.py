@@ -1,31 +1,17 @@
-"""Charts that lie in a Go module: helm takes our values, the charts know each of them, and what comes out is ours."""
+"""Values for charts: the charts that can be read know each of them, those of the others are few and listed."""
 
-import copy
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from srvmod.infra import versions
-from srvmod.infra.labels import NODES_LABEL, SYSTEM_NODES
 from srvmod.infra.platform.documents import charts
 from srvmod.tools import chart_dir
-from tests.infra.chart_rendering import CHARTS, RELEASE, Helm, rendered, template, values_of
-from tests.infra.environment import graph, settings_of
+from tests.infra.chart_rendering import CHARTS, MIRROR, MIRRORED, OWN, RELEASE, leaves, values_of
+from tests.infra.environment import graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
-ENVIRONMENTS = ("prod",)
-"""Environments give the charts names of their own, nothing else, so one is templated."""
-OWN = (versions.KARPENTER.name, versions.ENVOY_GATEWAY.name)
-"""Charts that get values of ours."""
-MIRROR = "mirror.example/path"
-MIRRORED = {
-    versions.KARPENTER.name: charts.karpenter("c", "q", "karpenter", isolated=True, registry=MIRROR),
-    versions.ENVOY_GATEWAY.name: charts.envoy_gateway(f"{MIRROR}/envoyproxy/gateway:v1@sha256:{'0' * 64}"),
-}
 FREE_FORM = ("nodeSelector", "resources", "annotations", "labels", "affinity")
 """Maps whose keys Kubernetes or the user defines, not the chart, whatever the chart's example in them is."""
 
@@ -53,10 +39,9 @@ def unknown(ours: Any, theirs: Any, path: str = "") -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("env", ENVIRONMENTS)
 @pytest.mark.parametrize("name", OWN)
-def test_the_chart_has_every_key(name: str, env: str) -> None:
-    assert unknown(values_of(env, name), known(chart_dir(name))) == []
+def test_the_chart_has_every_key(name: str) -> None:
+    assert unknown(values_of("prod", name), known(chart_dir(name))) == []
     assert unknown(MIRRORED[name], known(chart_dir(name))) == []
 
 
@@ -74,107 +59,6 @@ def test_keys_of_subcharts_are_compared_with_the_subcharts(tmp_path: Path) -> No
     (tmp_path / "Chart.yaml").write_text("dependencies: [{name: crds}]\n")
     ours = {"crds": {"enabled": False, "gatewayAPI": {"safe": True}, "nothing": 1}}
     assert unknown(ours, known(tmp_path)) == ["crds.nothing"]
-
-
-def leaves(values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(values, dict):
-        for key, value in values.items():
-            yield from leaves(value, (*path, key))
-    else:
-        yield path, values
-
-
-def changed(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """The values with another one in one place."""
-    new = copy.deepcopy(values)
-    place = new
-    for key in path[:-1]:
-        place = place[key]
-    old = place[path[-1]]
-    place[path[-1]] = not old if isinstance(old, bool) else old + 1 if isinstance(old, int) else f"{old}x"
-    return new
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_every_value_has_an_effect(name: str) -> None:
-    """A key that a chart lists but no longer reads is as lost as one that it never had."""
-    base = template(name, MIRRORED[name], crds=False)
-    assert base.problem == ""
-    dead = [
-        ".".join(path)
-        for path, _ in leaves(MIRRORED[name])
-        if template(name, changed(MIRRORED[name], path), crds=False) == base
-    ]
-    assert dead == []
-
-
-@pytest.mark.parametrize("env", ENVIRONMENTS)
-@pytest.mark.parametrize("name", CHARTS)
-def test_helm_templates_the_chart(name: str, env: str) -> None:
-    found = rendered(env, name)
-    assert found.problem == ""
-    assert found.objects
-    assert all(len(json.dumps(item)) < 1_000_000 for item in found.objects), "etcd takes no larger object"
-
-
-def test_a_chart_that_refuses_its_values_is_noticed() -> None:
-    refused = template(versions.KARPENTER.name, {"settings": "none"})
-    assert refused.problem
-    assert refused.objects == ()
-
-
-def deployment(found: Helm, name: str) -> dict[str, Any]:
-    return next(item for item in found.of_kind("Deployment") if item["metadata"]["name"] == name)
-
-
-@pytest.mark.parametrize("env", ENVIRONMENTS)
-def test_karpenter_is_told_of_cluster_queue_and_gates(env: str) -> None:
-    found = rendered(env, versions.KARPENTER.name)
-    pod = deployment(found, "karpenter")["spec"]["template"]["spec"]
-    variables = {entry["name"]: entry.get("value") for entry in pod["containers"][0]["env"]}
-    assert variables["CLUSTER_NAME"] == settings_of(env).cluster_name
-    (queue,) = graph(env).of_type("aws:sqs/queue:Queue")
-    assert variables["INTERRUPTION_QUEUE"] == queue.inputs["name"]
-    gates = dict(gate.split("=") for gate in str(variables["FEATURE_GATES"]).split(","))
-    assert (gates["ReservedCapacity"], gates["NodeRepair"]) == ("true", "false")
-    accounts = [association.inputs for association in graph(env).of_type(
-        "aws:eks/podIdentityAssociation:PodIdentityAssociation"
-    )]  # fmt: skip
-    assert pod["serviceAccountName"] in {
-        account["serviceAccount"] for account in accounts if account["namespace"] == "kube-system"
-    }
-
-
-@pytest.mark.parametrize("env", ENVIRONMENTS)
-@pytest.mark.parametrize("name", OWN)
-def test_controllers_run_twice_on_system_nodes(name: str, env: str) -> None:
-    for item in rendered(env, name).of_kind("Deployment"):
-        assert item["spec"]["replicas"] == 2
-        assert item["spec"]["template"]["spec"]["nodeSelector"][NODES_LABEL] == SYSTEM_NODES
-    assert rendered(env, name).of_kind("PodDisruptionBudget")
-
-
-def images(found: Helm) -> set[str]:
-    """Images of all pods, and of those that Envoy Gateway starts later."""
-    pods = [item["spec"]["template"]["spec"] for item in found.of_kind("Deployment") + found.of_kind("Job")]
-    names = {container["image"] for pod in pods for container in pod["containers"] + pod.get("initContainers", [])}
-    for item in found.of_kind("ConfigMap"):
-        for text in item["data"].values():
-            helper = yaml.safe_load(text).get("provider", {}).get("kubernetes", {}).get("shutdownManager", {})
-            names |= {helper["image"]} if helper else set()
-    return names
-
-
-@pytest.mark.parametrize("env", ENVIRONMENTS)
-@pytest.mark.parametrize("name", OWN)
-def test_controllers_images_are_pinned_by_digest(name: str, env: str) -> None:
-    assert images(rendered(env, name))
-    assert all("@sha256:" in image for image in images(rendered(env, name)))
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_a_mirror_serves_every_image(name: str) -> None:
-    assert {image.startswith(f"{MIRROR}/") for image in images(template(name, MIRRORED[name]))} == {True}
 
 
 MONITORS = ("serviceMonitor", "podMonitor", "rule")
