@@ -8,8 +8,10 @@ sent back hits the prefix cache.
 
 import random
 import re
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from zlib import crc32
 
@@ -23,6 +25,7 @@ _HEADER: Final = (128_006, 128_007)
 _END_OF_TURN: Final = 128_009
 
 
+@lru_cache(maxsize=65_536)
 def token_id(piece: str) -> int:
     """A stable id below the special tokens' range."""
     return crc32(piece.encode("utf-8", "surrogatepass")) % _SPECIAL
@@ -183,5 +186,4 @@ def natural_length(seed: int, typical: int) -> int:
 
 def answer_seed(prompt: Sequence[int], seed: int | None, choice: int) -> int:
     """The seed of one choice: the same prompt, seed and choice give the same answer in every engine."""
-    text = ",".join(map(str, prompt[-256:])) + f"|{len(prompt)}|{seed}|{choice}"
-    return crc32(text.encode())
+    return crc32(array("q", prompt[-256:]).tobytes() + f"|{len(prompt)}|{seed}|{choice}".encode())

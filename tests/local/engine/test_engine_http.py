@@ -179,6 +179,8 @@ def test_stop_strings_and_stream_interval(weights: Path) -> None:
             "maximum context length is 8192",
         ),
         ("/v1/completions", {**TEXT, "prompt": ""}, 400, "BadRequestError", "Either prompt or prompt_embeds"),
+        ("/v1/completions", {**TEXT, "prompt": [1, 128256]}, 400, "BadRequestError", "128256 is out of vocabulary"),
+        ("/v1/completions", {**TEXT, "prompt": [[1], [2**70]]}, 400, "BadRequestError", "is out of vocabulary"),
         ("/v1/completions", {**TEXT, "temperature": 3}, 400, "BadRequestError", "temperature must be in [0, 2]"),
         ("/v1/completions", {**TEXT, "top_p": 0}, 400, "BadRequestError", "top_p must be in (0, 1]"),
         ("/v1/completions", {**TEXT, "n": 0}, 400, "BadRequestError", "n must be at least 1"),

@@ -45,9 +45,7 @@ class StreamAnswer:
         if self._stream is None:
             self._stream = self._exchange.stream("text/event-stream; charset=utf-8")
             if self.frames.chat:
-                for choice in self.choices:
-                    running = usage(len(choice.sequence.prompt), 0) if self.style.running_usage else None
-                    self._stream.send(self.frames.opening(choice.index, choice.sequence.prompt, running))
+                self._stream.send(b"".join(choice.opening() for choice in self.choices))
         return self._stream
 
     def finished(self) -> None:
@@ -73,7 +71,19 @@ class StreamAnswer:
 class StreamChoice:
     """One choice of a streaming request; the Sink of its sequence."""
 
-    __slots__ = ("_answer", "_first", "_head", "_ids", "_pending", "_plain", "_tail", "index", "sequence")
+    __slots__ = (
+        "_after",
+        "_answer",
+        "_before",
+        "_first",
+        "_head",
+        "_ids",
+        "_pending",
+        "_plain",
+        "_tail",
+        "index",
+        "sequence",
+    )
 
     def __init__(self, answer: StreamAnswer, index: int) -> None:
         self._answer = answer
@@ -86,10 +96,18 @@ class StreamChoice:
         style = answer.style
         # Events that carry neither ids nor counts, one per token, are constant around their text.
         self._plain = not frames.token_ids and not style.running_usage and style.interval == 1
-        before, after = frames.plain_template(index)
+        self._before, self._after = before, after = frames.plain_template(index)
         word = b"\n" * tokens.WORD_BYTES
         framed = chunk(before + word + after)
         self._head, self._tail = framed[: framed.index(word)], after + b"\r\n"
+
+    def opening(self) -> bytes:
+        """Chat's first event."""
+        frames, sequence = self._answer.frames, self.sequence
+        if not frames.token_ids and not self._answer.style.running_usage:
+            return frames.plain_opening(self.index)
+        running = usage(len(sequence.prompt), 0) if self._answer.style.running_usage else None
+        return frames.opening(self.index, sequence.prompt, running)
 
     def events(self, start: int, end: int) -> list[bytes]:
         # Answers are plain ASCII words of one length, so the text needs no escaping and the chunks are of one length.
@@ -104,6 +122,10 @@ class StreamChoice:
 
     def token(self, token: int, text: str, finish_reason: str | None) -> None:
         answer = self._answer
+        if finish_reason is None and self._plain and not self._pending and not answer.stream.blocked:
+            self._first = False
+            answer.stream.send(self._before + text.encode() + self._after)
+            return
         self._pending.append(text)
         self._ids.append(token)
         if finish_reason is None and (answer.stream.blocked or self._hold(answer.style.interval)):

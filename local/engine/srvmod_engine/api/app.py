@@ -178,6 +178,7 @@ class App:
             tokens.encode_prompt(part, add_bos=request.add_special_tokens) if isinstance(part, str) else list(part)
             for part in prompts_of(request.prompt)
         ]
+        requests.check_ids(request, self._config.shape.vocabulary)
         self._generate(exchange, request, prompts, request.max_tokens, "max_tokens", chat=False)
 
     def _generate(

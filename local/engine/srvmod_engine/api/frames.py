@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -101,8 +102,16 @@ class Frames:
 
     def plain_template(self, index: int) -> tuple[bytes, bytes]:
         """What stands before and after the text of an ordinary event: the hot path only joins bytes."""
-        before, after = self.tokens(index, "\x00", []).split(b"\\u0000")
-        return before, after
+        before, after = _ordinary(self.chat, index)
+        return self._begin() + before, after
+
+    def plain_opening(self, index: int) -> bytes:
+        """Chat's first event when it carries neither ids nor counts."""
+        return self._begin() + _opening(self.role, index)
+
+    def _begin(self) -> bytes:
+        """The start of an event, up to its choices."""
+        return event(self._head())[:-_END]
 
     def usage_event(self, counts: dict[str, Any]) -> bytes:
         """The last event before [DONE] when `stream_options.include_usage` is set."""
@@ -174,3 +183,28 @@ class Frames:
             "routed_experts": None,
             "weight_versions": None,
         }
+
+
+_END: Final = len(b"}\n\n")
+
+
+def _after_head(frames: Frames, whole: bytes) -> bytes:
+    return whole[len(event(frames._head())) - _END :]
+
+
+def _any(*, chat: bool, role: str = "assistant") -> Frames:
+    """Frames of no request in particular: what follows an event's head is the same for all."""
+    return Frames(chat=chat, id="", created=0, model="", fingerprint=None, token_ids=False, role=role)
+
+
+@cache
+def _ordinary(chat: bool, index: int) -> tuple[bytes, bytes]:
+    frames = _any(chat=chat)
+    before, after = _after_head(frames, frames.tokens(index, "\x00", [])).split(b"\\u0000")
+    return before, after
+
+
+@cache
+def _opening(role: str, index: int) -> bytes:
+    frames = _any(chat=True, role=role)
+    return _after_head(frames, frames.opening(index, [], None))

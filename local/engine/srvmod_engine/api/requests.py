@@ -39,7 +39,7 @@ class _Generation(_Body):
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     seed: Annotated[int, Field(ge=-_INT64, le=_INT64 - 1)] | None = None
-    stop: str | list[str] | None = []
+    stop: str | list[str] | None = None
     include_stop_str_in_output: bool = False
     ignore_eos: bool = False
     stream: bool | None = False
@@ -209,6 +209,19 @@ def check_completion(request: CompletionRequest) -> None:
         raise not_simulated("`echo`", "echo")
     if request.suffix is not None:
         raise not_simulated("`suffix`", "suffix")
+
+
+def check_ids(request: CompletionRequest, vocabulary: int) -> None:
+    """Raise ApiError for a prompt of ids with one that the model doesn't know."""
+    ids = (
+        number
+        for part in (request.prompt if isinstance(request.prompt, list) else [])
+        for number in (part if isinstance(part, list) else [part])
+        if isinstance(number, int)
+    )
+    largest = max(ids, default=0)
+    if largest >= vocabulary:
+        raise ApiError(f"Token id {largest} is out of vocabulary")
 
 
 def output_budget(max_model_len: int, prompt: int, asked: int | None, param: str, min_tokens: int) -> int:
