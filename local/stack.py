@@ -270,7 +270,8 @@ class LocalStack:
         ended = namespace.end(self.state)
         self.progress("cgroups and mounts", "removing")
         cleanup(self.state.root)
-        if self.state.logs.exists():
+        # a `down` without a stack must not take the logs of the last one away
+        if self.state.logs.exists() and any(self.state.logs.iterdir()):
             shutil.rmtree(self.state.last_logs, ignore_errors=True)
             self.state.logs.rename(self.state.last_logs)
         shutil.rmtree(self.state.live, ignore_errors=True)

@@ -239,3 +239,13 @@ def test_an_engine_that_works_on_the_stack_is_ended_with_it(tmp_path: Path) -> N
         (folder / "lock.json").write_text(json.dumps(lock))
         end_engines(tmp_path, 0.3)
         assert engine.wait(5) == -signal.SIGKILL
+
+
+def test_the_last_logs_stay_until_there_are_newer_ones(state: State) -> None:
+    stack = LocalStack(state, quiet)
+    (state.logs / "etcd.log").write_text("first")
+    stack.down()
+    assert not state.live.exists()
+    assert (state.last_logs / "etcd.log").read_text() == "first"
+    assert not stack.down(), "there was nothing to end"
+    assert (state.last_logs / "etcd.log").read_text() == "first"
