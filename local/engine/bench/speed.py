@@ -75,10 +75,11 @@ def bench_engine(speed: Speed) -> dict[str, Any]:
         metrics = _metrics(port)
         log.seek(0)
         complaints = [line.strip() for line in log if "the simulation lags" in line]
-    return _result(speed, seen, metrics, complaints)
+    return result_of(speed, seen, metrics, complaints)
 
 
-def _result(speed: Speed, seen: dict[str, Any], metrics: dict[str, float], complaints: list[str]) -> dict[str, Any]:
+def result_of(speed: Speed, seen: dict[str, Any], metrics: dict[str, float], complaints: list[str]) -> dict[str, Any]:
+    """The bench result from what the clients saw, the engine's metrics and its log lines about lagging."""
     milliseconds = {name: round(seen[name] * 1e3, 3) for name in seen if "_p" in name}
     rate = seen["tokens"] / seen["seconds"]
     error = milliseconds["gap_error_p95"]

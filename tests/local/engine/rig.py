@@ -98,7 +98,8 @@ class Client:
 class Server:
     """A running server; `stop` begins its shutdown."""
 
-    def __init__(self, port: int, stop: asyncio.Event, task: "asyncio.Task[None]") -> None:
+    def __init__(self, config: EngineConfig, port: int, stop: asyncio.Event, task: "asyncio.Task[None]") -> None:
+        self.config = config
         self.port = port
         self.stop = stop
         self.task = task
@@ -137,7 +138,7 @@ async def serving(config: EngineConfig) -> AsyncIterator[Server]:
     if task.done():
         task.result()
     try:
-        yield Server(started.result(), stop, task)
+        yield Server(config, started.result(), stop, task)
     finally:
         stop.set()
         await asyncio.wait_for(task, 30)

@@ -4,6 +4,7 @@ import asyncio
 import os
 from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -53,6 +54,43 @@ def test_a_wrong_step_is_seen_as_a_timing_error(weights: Path) -> None:
             assert quantile(sorted(figures.gap_errors), 0.5) == pytest.approx(0.020, abs=0.005)
 
     asyncio.run(ask())
+
+
+_SEEN: dict[str, Any] = {
+    "tokens": 281_000,
+    "requests": 1_100,
+    "failures": [],
+    "seconds": 10.0,
+    "cpu_seconds": 5.0,
+    "engine_cpu_seconds": 7.0,
+    "other_cpu_seconds": 1.0,
+    "priority": "normal",
+    **{f"gap_error_p{share}": value for share, value in ((50, 0.0001), (95, 0.0009), (99, 0.003))},
+    **{f"{name}_p{share}": 0.01 for name in ("spread", "first_token") for share in (50, 95)},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "met"),
+    [
+        ({}, True),
+        ({"gap_error_p95": 0.0011}, False),
+        ({"tokens": 279_000}, False),
+        ({"engine_cpu_seconds": 10.5}, False),
+        ({"failures": ["the connection was closed"]}, False),
+    ],
+)
+def test_the_goals_are_met_only_together(change: dict[str, Any], met: bool) -> None:
+    from srvmod.local.engine.bench.speed import Speed, result_of
+
+    result = result_of(Speed(), {**_SEEN, **change}, {"srvmod_sim_lagging": 0.0}, [])
+    assert set(result) == {"name", "machine", "figures", "goals", "met"}
+    assert result["met"] is met
+    assert set(result["goals"]) <= set(result["figures"])
+    assert result["figures"]["engineSaysItLags"] is False
+    lagging = result_of(Speed(), _SEEN, {"srvmod_sim_lagging": 0.0}, ["the simulation lags: why"])
+    assert lagging["figures"]["engineSaysItLags"] is True
+    assert lagging["figures"]["complaint"] == "the simulation lags: why"
 
 
 def test_a_refusal_is_a_failure(weights: Path) -> None:

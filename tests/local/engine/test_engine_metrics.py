@@ -1,6 +1,7 @@
 """/metrics has vLLM's names, labels and buckets, and its figures are true."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from srvmod_engine.buckets import one_two_five
 from srvmod_engine.metrics import Histogram
 
-from .rig import make_config, serving, slower
+from .rig import LABELS, make_config, serving, slower
 
 HISTOGRAMS = [
     "inter_token_latency_seconds",
@@ -109,6 +110,34 @@ def test_figures_of_one_request(weights: Path) -> None:
     assert samples["vllm:request_params_n_sum", None] == 1
     assert samples["http_requests_total", None] == 1
     assert samples["vllm:num_requests_running", None] == 0
+
+
+def test_waiting_is_counted_as_waiting(weights: Path) -> None:
+    async def ask() -> None:
+        async with serving(slower(make_config(weights, "--max-num-seqs=1"), 10)) as server:
+            body = {"prompt": "a b c d", "max_tokens": 30, "ignore_eos": True}
+            both = [asyncio.create_task(server.post("/v1/completions", body)) for _ in range(2)]
+            end = time.monotonic() + 20
+            while await server.metric(f"vllm:num_requests_waiting{{{LABELS}}}") != 1:
+                assert time.monotonic() < end
+            assert await server.metric(f"vllm:num_requests_running{{{LABELS}}}") == 1
+            capacity = LABELS + ',reason="capacity"'
+            assert await server.metric(f"vllm:num_requests_waiting_by_reason{{{capacity}}}") == 1
+            blocks = 1 / (server.config.num_blocks - 1)
+            usage = await server.metric(f"vllm:kv_cache_usage_perc{{{LABELS}}}")
+            assert usage in (pytest.approx(blocks), pytest.approx(2 * blocks), pytest.approx(3 * blocks))
+            await asyncio.gather(*both)
+            queued = await server.metric(f"vllm:request_queue_time_seconds_sum{{{LABELS}}}")
+            prefill = await server.metric(f"vllm:request_prefill_time_seconds_sum{{{LABELS}}}")
+            decode = await server.metric(f"vllm:request_decode_time_seconds_sum{{{LABELS}}}")
+            whole = await server.metric(f"vllm:e2e_request_latency_seconds_sum{{{LABELS}}}")
+            # The second waits for the first one's 30 steps of 10 ms; each has one step of prompt and 29 of decoding.
+            # A busy machine makes all of it longer.
+            assert queued >= 0.28
+            assert decode >= 2 * 0.28
+            assert queued + prefill + decode == pytest.approx(whole)
+
+    asyncio.run(ask())
 
 
 def test_buckets_are_vllms_and_can_be_replaced(weights: Path) -> None:
