@@ -1,7 +1,5 @@
 """What a run of the program costs beyond importing the SDK modules that it uses."""
 
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -10,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from srvmod.contract.bench import machine
 
 GOAL_RATIO = 1.25
 RUNS = 5
@@ -52,7 +52,7 @@ def bench_program(root: Path, env: str = "prod", runs: int = RUNS) -> dict[str, 
     ratio = median(program.cpu / imports.cpu for imports, _, program in rounds)
     return {
         "name": "program",
-        "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
+        "machine": machine(),
         "figures": {
             "sdkModules": modules.count("\n") + 1,
             "importsCpuSeconds": round(median(imports.cpu for imports, _, _ in rounds), 3),

@@ -11,13 +11,15 @@ ROOMS = {
     "local": ("srvmod.local.commands", "the whole platform on one machine: up, status, down, env"),
     "render": ("srvmod.infra.commands", "write or check manifests/<environment>"),
     "bench": ("srvmod.infra.commands", "speed figures, as a table and JSON"),
+    "plan": ("srvmod.infra.plan_commands", "engines, nodes, latency and cost of a traffic mix"),
+    "claims": ("srvmod.capacity.commands", "the specification's numbers and sentences, each with a verdict"),
     "cost": ("srvmod.infra.cost_commands", "what environments cost, from the prices in their settings"),
     "images": ("srvmod.infra.images_commands", "container images of an environment, and how to mirror them"),
     "preflight": ("srvmod.ops.preflight.commands", "ask an AWS account whether it has what an environment needs"),
     "check": ("srvmod.policies.commands", "the specification's clauses on any manifests: files, folders, stdin"),
     "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
 }
-BENCHES = ("srvmod.local.engine.bench.commands",)
+BENCHES = ("srvmod.local.engine.bench.commands", "srvmod.capacity.commands")
 """Modules whose own `bench` commands stand beside those of the room above."""
 
 

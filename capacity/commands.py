@@ -1,0 +1,65 @@
+"""`srvmod bench capacity`: the model's errors. `srvmod claims`: the specification's sentences and their verdicts."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+bench = typer.Typer(no_args_is_help=True)
+FAILED = 1
+WRONG_INPUT = 2
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@bench.command()
+def capacity(
+    json_output: Json = False,
+    points: Annotated[
+        Path | None, typer.Option(help="CSV of measured points to score, with the columns of the committed one.")
+    ] = None,
+) -> None:
+    """Errors of the capacity model on points that its fit never saw. Exit code: 0 goals met, 1 missed, 2 wrong input.
+
+    Without --points the committed points are cross-validated (random splits and leave-one-family-out). With it, the
+    file's points are scored by the committed calibration, or by a fit without those that it shares with the file.
+    """
+    from srvmod.capacity.bench import bench_committed, bench_points
+    from srvmod.capacity.points import PointsError, committed_text, read_file, read_points
+
+    known = read_points(committed_text())
+    try:
+        result = bench_committed(known) if points is None else bench_points(read_file(points), known)
+    except PointsError as error:
+        typer.echo(f"--points: {error}", err=True)
+        raise typer.Exit(WRONG_INPUT) from None
+    if json_output:
+        typer.echo(json.dumps(result.as_json()))
+    else:
+        _show_bench(result.as_json())
+    if not result.met:
+        raise typer.Exit(FAILED)
+
+
+def _show_bench(result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    figures, goals = result["figures"], result["goals"]
+    table = Table(title=f"capacity model, {figures['points']} points", title_justify="left")
+    for heading in ("how", "what", "n", "MAPE", "median", "p90", "worst", "worst point"):
+        table.add_column(heading, justify="left" if heading in ("how", "what", "worst point") else "right")
+    for how in ("scores", "randomSplits", "leaveOneFamilyOut"):
+        for what, band in figures.get(how, {}).items():
+            if band:
+                shares = [f"{band[key]:.1%}" for key in ("mape", "median", "p90", "worst")]
+                table.add_row(how, what, str(band["points"]), *shares, band["worst_id"])
+    console = Console()
+    console.print(table)
+    left = figures.get("takenOutOfTheFit")
+    if left:
+        console.print(f"taken out of the fit, since the file has them: {', '.join(left)}", soft_wrap=True)
+    verdict = "met" if result["met"] else "missed"
+    console.print(
+        f"goals on unseen points: MAPE at most {goals['mape']:.0%}, p90 at most {goals['p90']:.0%}: {verdict}"
+    )
