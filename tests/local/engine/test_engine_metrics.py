@@ -99,7 +99,8 @@ def test_figures_of_one_request(weights: Path) -> None:
         for sample in family.samples
     }
     assert samples["vllm:inter_token_latency_seconds_count", None] == 5
-    assert samples["vllm:inter_token_latency_seconds_sum", None] == pytest.approx(0.025, rel=0.5)
+    # 5 intervals of 5 ms; a busy machine makes them longer, nothing makes them shorter.
+    assert 0.024 < samples["vllm:inter_token_latency_seconds_sum", None] < 2
     assert samples["vllm:time_to_first_token_seconds_count", None] == 1
     assert samples["vllm:generation_tokens_total", None] == 6
     assert samples["vllm:prompt_tokens_total", None] == 5
