@@ -108,9 +108,10 @@ def _show(pictures: "Sequence[Picture]") -> None:
         table = Table(
             title=f"{found.environment}: USD, without tax; a month is {HOURS_PER_MONTH} h", title_justify="left"
         )
-        for heading, justify in (("what", "left"), ("units", "right"), ("price", "right"), ("per hour", "right"),
-                                 ("per month", "right"), ("read on", "left")):  # fmt: skip
-            table.add_column(heading, justify=justify)
+        table.add_column("what")
+        for heading in ("units", "price", "per hour", "per month"):
+            table.add_column(heading, justify="right")
+        table.add_column("read on")
         for line in found.lines:
             if line.price is None:
                 told = "missing" if line.units else "not needed"
