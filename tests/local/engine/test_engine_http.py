@@ -347,6 +347,9 @@ def test_a_slow_reader_gets_everything_merged(weights: Path) -> None:
                 texts[choice["index"]] += choice["text"]
             assert [len(text.split()) for text in texts] == [length] * choices
             assert events[-1]["usage"]["completion_tokens"] == choices * length
+            await client.send("POST", "/v1/completions", {**TEXT, "stream": True})
+            again = (await client.reply()).events()
+            assert "".join(event["choices"][0]["text"] for event in again).startswith(texts[0][:8])
 
     asyncio.run(ask())
 

@@ -136,9 +136,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self._client = f"{peer[0]}:{peer[1]}" if peer else "?"
-        # A descriptor of our own: the transport closes its one before it says so, and the number may be someone else's.
-        with contextlib.suppress(OSError):  # none is left: then everything goes through the transport
-            self._fd = os.dup(transport.get_extra_info("socket").fileno())
+        self._open_descriptor()
         self._server.connections.add(self)
         self._arm_timer()
 
@@ -154,6 +152,8 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._disarm_timer()
+        if self._fd < 0 and self._current is None and self._transport and not self._transport.get_write_buffer_size():
+            self._open_descriptor()  # what was queued for it is on its way: it is as good as new
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -231,6 +231,12 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(data)
         return False
+
+    def _open_descriptor(self) -> None:
+        """A descriptor of our own: the transport closes its one before it says so, and the number may be reused."""
+        if self._transport is not None:
+            with contextlib.suppress(OSError):  # none is left: then everything goes through the transport
+                self._fd = os.dup(self._transport.get_extra_info("socket").fileno())
 
     def _drop_descriptor(self) -> None:
         if self._fd >= 0:
