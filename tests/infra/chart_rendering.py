@@ -57,10 +57,11 @@ def values_of(env: str, chart: str) -> dict[str, Any]:
     return dict(release.inputs.get("values") or {})
 
 
-def template(chart: str, values: dict[str, Any], *, crds: bool = True) -> Helm:
-    """`helm template` of a chart, as a cluster of our version would get it."""
+def template(chart: str, values: dict[str, Any], *, crds: bool = True, namespace: str = "") -> Helm:
+    """`helm template` of a chart, as a cluster of our version would get it; in its own namespace or another."""
     command = [
-        str(ensure(["helm"])["helm"]), "template", chart, str(chart_dir(chart)), "--namespace", NAMESPACES[chart],
+        str(ensure(["helm"])["helm"]), "template", chart, str(chart_dir(chart)),
+        "--namespace", namespace or NAMESPACES[chart],
         f"--kube-version={versions.KUBERNETES}", "--values=-", *(["--include-crds"] if crds else []),
     ]  # fmt: skip
     result = subprocess.run(

@@ -17,6 +17,7 @@ from weight_cache.deletion_cost import EngineCosts
 from weight_cache.errors import CacheError
 from weight_cache.kube import HttpsApi, from_kubeconfig, in_cluster
 from weight_cache.progress import Progress
+from weight_cache.refusals import Refusals
 from weight_cache.store import S3Store
 from weight_cache.taint import DEFAULT_TAINT, lift_taint
 
@@ -94,7 +95,8 @@ def _run(args: argparse.Namespace) -> int:
         api = HttpsApi(from_kubeconfig(args.kubeconfig) if args.kubeconfig else in_cluster(os.environ))
         open_node = partial(lift_taint, api, args.node_name, args.taint, stop)
         if args.engine_selector:
-            keep_costs = EngineCosts(api, args.node_name, args.namespace, args.engine_selector).keep
+            engines = (api, args.node_name, args.namespace, args.engine_selector)
+            keep_costs = partial(_look_after_engines, EngineCosts(*engines), Refusals(*engines))
     agent = Agent(
         cache,
         partial(S3Store, args.bucket, connections=args.parallel + 4),
@@ -121,6 +123,14 @@ def _run(args: argparse.Namespace) -> int:
         server.server_close()
     _log.info("stopped")
     return 0
+
+
+def _look_after_engines(costs: EngineCosts, refusals: Refusals) -> int:
+    """Each is done also when the other fails."""
+    try:
+        return costs.keep()
+    finally:
+        refusals.tell()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

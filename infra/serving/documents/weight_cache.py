@@ -84,12 +84,17 @@ def cluster_role_binding(cache: WeightCache) -> Object:
 
 
 def role(cache: WeightCache) -> Object:
-    """List the engines and write their deletion cost: annotations are part of the pod, which RBAC can't split."""
+    """List the engines, write their deletion cost (annotations are part of the pod, which RBAC can't split) and tell
+    of those that refused to start."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": metadata(WEIGHT_CACHE, cache.namespace),
-        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]}],
+        "rules": [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]},
+            # What the island check of an engine said; the engine itself has no way to the API server.
+            {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        ],
     }
 
 
