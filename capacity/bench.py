@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from srvmod.capacity.fitting import Features, features_of_points, fit
+from srvmod.capacity.fitting import features_of_points, fit
 from srvmod.capacity.parameters import ErrorBand, StepParameters, calibration
 from srvmod.capacity.points import Point
 from srvmod.capacity.scores import as_figures, bands, leave_one_family_out, random_splits, score_unseen
@@ -31,17 +31,16 @@ def bench_points(points: Sequence[Point], known: Sequence[Point]) -> BenchResult
 
     Only the points of the kinds that are there decide about the goals.
     """
-    used: list[Sequence[Features]] = []
 
-    def refit(items: Sequence[Features]) -> StepParameters:
-        used.append(items)
-        return calibration().parameters if len(items) == len(known) else fit(items).parameters
+    def refit(kept: Sequence[Point]) -> StepParameters:
+        whole = len(kept) == len(known)
+        return calibration().parameters if whole else fit(features_of_points(kept)).parameters
 
     scored, left = score_unseen(points, known, refit)
     found = bands(scored)
     figures: dict[str, Any] = {
         "points": len(points),
-        "fittedPoints": len(used[0]),
+        "fittedPoints": len(known) - len(left),
         "takenOutOfTheFit": left,
         "scores": as_figures(found),
         "predictions": [

@@ -172,5 +172,8 @@ def _steady(point: Point) -> Iterator[Steps]:
 
 def poisson(rate: float) -> Iterator[tuple[int, float]]:
     """Counts and their shares, as far as they matter."""
+    if rate <= 0:
+        yield 0, 1.0
+        return
     for count in range(int(rate + 6 * math.sqrt(rate)) + 4):
-        yield count, math.exp(-rate + (count * math.log(rate) if count else 0.0) - math.lgamma(count + 1))
+        yield count, math.exp(-rate + count * math.log(rate) - math.lgamma(count + 1))

@@ -102,7 +102,7 @@ def score_with(parameters: StepParameters, items: Sequence[Features]) -> list[Sc
 
 
 def score_unseen(
-    points: Sequence[Point], known: Sequence[Point], refit: Callable[[Sequence[Features]], StepParameters]
+    points: Sequence[Point], known: Sequence[Point], refit: Callable[[Sequence[Point]], StepParameters]
 ) -> tuple[list[Scored], list[str]]:
     """Score `points` by a fit on those of `known` that aren't among them, and name what had to be left out.
 
@@ -112,7 +112,7 @@ def score_unseen(
     facts = {_facts(point) for point in points}
     kept = [point for point in known if point.id not in ids and _facts(point) not in facts]
     left = [point.id for point in known if point not in kept]
-    parameters = refit(features_of_points(kept))
+    parameters = refit(kept)
     return score_with(parameters, features_of_points(points)), left
 
 
