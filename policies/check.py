@@ -44,16 +44,12 @@ class Result:
         return UNREADABLE if self.unread or self.of(Severity.UNKNOWN) else OK
 
 
-def check(
-    paths: Sequence[str], config: Config, today: date | None = None, rules: tuple[Rule, ...] = RULES
-) -> Result:
+def check(paths: Sequence[str], config: Config, today: date | None = None, rules: tuple[Rule, ...] = RULES) -> Result:
     """Check files and folders."""
     return judged(of_paths(paths, config.engine_version), config, today, rules)
 
 
-def judged(
-    world: World, config: Config, today: date | None = None, rules: tuple[Rule, ...] = RULES
-) -> Result:
+def judged(world: World, config: Config, today: date | None = None, rules: tuple[Rule, ...] = RULES) -> Result:
     """Judge facts that were read already."""
     today = today or date.today()
     counted: list[Finding] = []
@@ -88,7 +84,9 @@ def _of_waivers(world: World, used: set[Waiver], today: date) -> list[Finding]:
         if waiver.problem:
             found.append(WAIVER.error(place, f"a waiver {waiver.problem}", SPELLING))
         elif waiver.until is not None and waiver.until < today:
-            found.append(WAIVER.error(place, f"the waiver of {waiver.clause} ended on {waiver.until}", "repair, or renew it"))
+            found.append(
+                WAIVER.error(place, f"the waiver of {waiver.clause} ended on {waiver.until}", "repair, or renew it")
+            )
         elif waiver not in used:
             found.append(WAIVER.warning(place, f"the waiver of {waiver.clause} covers nothing", "take it away"))
     return found

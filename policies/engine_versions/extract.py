@@ -42,9 +42,9 @@ METRIC = re.compile(r"vllm:[a-z][a-z0-9_]*")
 
 def options(parser: argparse.ArgumentParser) -> Iterator[dict[str, Any]]:
     """Every option of a parser, hidden flags included."""
-    known: dict[str, argparse.Action] = parser._option_string_actions  # noqa: SLF001 - argparse has no public list
-    for action in parser._actions:  # noqa: SLF001
-        if isinstance(action, argparse._HelpAction) or not action.option_strings:  # noqa: SLF001
+    known: dict[str, argparse.Action] = parser._option_string_actions  # pyright: ignore[reportPrivateUsage] - argparse has no public list
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage]
+        if isinstance(action, argparse._HelpAction) or not action.option_strings:  # pyright: ignore[reportPrivateUsage]
             continue
         flags = [flag for flag, owner in known.items() if owner is action]
         kind = _kind(action)
@@ -66,7 +66,7 @@ def _kind(action: argparse.Action) -> str:
     name = type(action).__name__
     if isinstance(action, argparse.BooleanOptionalAction):
         return "switch"
-    if isinstance(action, argparse._StoreTrueAction):  # noqa: SLF001
+    if isinstance(action, argparse._StoreTrueAction):  # pyright: ignore[reportPrivateUsage]
         return "true"
     return "append" if "Append" in name else "value"
 

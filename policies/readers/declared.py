@@ -100,7 +100,10 @@ def kserve_model(predictor: Cursor) -> tuple[Program, ...]:
         unknown = item.opaque
         words.append(Word(item.raw(), item.place, unknown.reason if unknown else ""))
     worker = predictor["workerSpec"]
-    for key, flag in (("tensorParallelSize", "tensor-parallel-size"), ("pipelineParallelSize", "pipeline-parallel-size")):
+    for key, flag in (
+        ("tensorParallelSize", "tensor-parallel-size"),
+        ("pipelineParallelSize", "pipeline-parallel-size"),
+    ):
         words.extend(_option(flag, worker[key], worker[key].place) if worker[key] else ())
     return (Program(software, tuple(words), Word("", model.place)),)
 

@@ -90,9 +90,9 @@ def _engine(container: Container, run: Run, workload: Workload, table: Table) ->
     )
 
 
-def other_options(run: Run) -> Mapping[str, Fact[str | int | float | bool | None | tuple[str, ...]]]:
+def other_options(run: Run) -> Mapping[str, Fact[str | int | float | bool | tuple[str, ...] | None]]:
     """Options of software whose parser isn't known here: by their spelling, without values' types."""
-    found: dict[str, Fact[str | int | float | bool | None | tuple[str, ...]]] = {}
+    found: dict[str, Fact[str | int | float | bool | tuple[str, ...] | None]] = {}
     words = run.program.words
     for index, word in enumerate(words):
         if not word.text.startswith("-"):

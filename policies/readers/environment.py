@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from srvmod.policies.facts import Fact, Known, Place, Unknown
-from srvmod.policies.readers.tree import Cursor, Mapping as MappingNode
+from srvmod.policies.readers.tree import Cursor
+from srvmod.policies.readers.tree import Mapping as MappingNode
 from srvmod.policies.readers.words import Word
 
 REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
@@ -112,7 +113,9 @@ def _value(one: Cursor, namespace: str, maps: ConfigMaps, before: Environment) -
     return Unknown(f"comes from {kinds}", one.place)
 
 
-def mounted_file(path: str, container: Cursor, spec: Cursor, namespace: str, maps: ConfigMaps) -> Cursor | Unknown | None:
+def mounted_file(
+    path: str, container: Cursor, spec: Cursor, namespace: str, maps: ConfigMaps
+) -> Cursor | Unknown | None:
     """The text of a file that a ConfigMap of the input mounts at `path`. None: no ConfigMap is mounted there."""
     best: tuple[int, Cursor, str] | None = None
     for mount in container["volumeMounts"].items():
@@ -129,9 +132,7 @@ def mounted_file(path: str, container: Cursor, spec: Cursor, namespace: str, map
     if volume is None:
         return None
     source = volume["configMap"]
-    projected = [
-        one["configMap"] for one in volume.at("projected", "sources").items() if one["configMap"]
-    ]
+    projected = [one["configMap"] for one in volume.at("projected", "sources").items() if one["configMap"]]
     for config in [source, *projected] if source else projected:
         data = maps.get(namespace, config["name"].raw())
         if data is None:
@@ -139,7 +140,9 @@ def mounted_file(path: str, container: Cursor, spec: Cursor, namespace: str, map
         key = _key(config, mount["subPath"].raw() or rest)
         if isinstance(data.node, MappingNode) and key in data.node.entries:
             return data[key]
-    return Unknown(f"{path} isn't in the ConfigMap that is mounted there", volume.place) if source or projected else None
+    return (
+        Unknown(f"{path} isn't in the ConfigMap that is mounted there", volume.place) if source or projected else None
+    )
 
 
 def _key(config: Cursor, wanted: str) -> str:

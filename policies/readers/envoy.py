@@ -44,7 +44,9 @@ def _of(cursor: Cursor) -> Iterator[Setting]:
         for item in types:
             if "event-stream" in item.raw():
                 yield Setting("compression", Known(item.raw(), item.place))
-    if isinstance(cursor.node, Mapping) and ("cluster" in cursor.node.entries or "weighted_clusters" in cursor.node.entries):
+    if isinstance(cursor.node, Mapping) and (
+        "cluster" in cursor.node.entries or "weighted_clusters" in cursor.node.entries
+    ):
         timeout = cursor["timeout"].string()
         if timeout is not None and (cursor["prefix_rewrite"] or "route" in cursor.place.path):
             yield Setting("request-timeout", timeout)

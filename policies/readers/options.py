@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from srvmod.policies.engine_versions import Option, Table
 from srvmod.policies.facts import CommandLine, Fact, Known, Maybe, Misuse, Place, Unknown, Value
+from srvmod.policies.readers.config_file import Complaints, OpenFile, json_value, with_config_file
 from srvmod.policies.readers.option_values import convert
-from srvmod.policies.readers.tree import BOOLEANS, Cursor, place_in_text
 from srvmod.policies.readers.words import Word
-from srvmod.policies.readers.yamltext import BadText, documents
 
 NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
 REMOVED = {
@@ -36,19 +35,11 @@ REMOVED = {
 }
 """Options of earlier versions, and what took their place. Only where the pinned table doesn't know them."""
 
-OpenFile = Callable[[str], Cursor | Unknown | None]
-
 
 @dataclass
-class _Parse:
-    table: Table
+class _Parse(Complaints):
     given: dict[str, Fact[Value]] = field(default_factory=dict[str, "Fact[Value]"])
-    misuses: list[Misuse] = field(default_factory=list[Misuse])
-    unknowns: list[Unknown] = field(default_factory=list[Unknown])
     positional: list[Word] = field(default_factory=list[Word])
-
-    def misuse(self, kind: str, word: Word, problem: str, allowed: str) -> None:
-        self.misuses.append(Misuse(kind, word.text[:80], problem, allowed, word.place))
 
     # What a word may be, as argparse's own first pass has it.
     def option_of(self, word: Word) -> tuple[Option, str, Word | None] | None:
@@ -80,10 +71,10 @@ class _Parse:
             shown = ", ".join(sorted(flag for flag, _ in matches)[:4])
             self.misuse("ambiguous", word, f"could be any of {shown}", "the option's whole name")
             self.unknowns.append(Unknown(f"{name} is ambiguous: {shown}", word.place))
-            raise _Skip
+            raise _UntakenError
         if not matches:
             self._unknown_option(word, name)
-            raise _Skip
+            raise _UntakenError
         flag, value = matches[0]
         return flags[flag], flag, value
 
@@ -111,7 +102,7 @@ class _Parse:
                 continue
             try:
                 found = self.option_of(word)
-            except _Skip:
+            except _UntakenError:
                 # Its value, if it has one, belongs to it and not to the model.
                 while index < len(words) and "=" not in word.text and not words[index].text.startswith("-"):
                     index += 1
@@ -165,12 +156,16 @@ class _Parse:
             self.given[option.dest] = Unknown(problem[0], place)
             return
         result: Value = (
-            tuple(str(value) for value, _ in converted) if option.nargs == "+" else converted[0][0] if converted else None
+            tuple(str(value) for value, _ in converted)
+            if option.nargs == "+"
+            else converted[0][0]
+            if converted
+            else None
         )
         self.given[option.dest] = Known(result, place, text)
 
 
-class _Skip(Exception):
+class _UntakenError(Exception):
     """The word isn't an option that can be taken."""
 
 
@@ -185,7 +180,7 @@ def _switch_spelling(option: Option, flag: str, value: Word) -> str:
 def resolve(words: Sequence[Word], table: Table, place: Place, open_file: OpenFile | None = None) -> CommandLine:
     """The options of the words after `vllm serve` (or after the server's module)."""
     parse = _Parse(table)
-    prepared = _with_config_file(list(words), parse, open_file)
+    prepared = with_config_file(list(words), parse, open_file)
     parse.run(_merged_json([_spelled(word) for word in prepared if word.text or word.unknown], parse))
     model: Maybe[str] = None
     if parse.positional:
@@ -237,20 +232,11 @@ def _merged_json(words: list[Word], parse: _Parse) -> list[Word]:
             index += 1
         key, *path = name.rstrip("+").split(".")
         content, first = merged.get(key, ({}, word))
-        _put(content, path, _json_value(value.split(",") if name.endswith("+") else value))
+        _put(content, path, json_value(value.split(",") if name.endswith("+") else value))
         merged[key] = (content, replace(first, unknown=first.unknown or unknown))
     for key, (content, first) in merged.items():
         out.append(replace(first, text=f"{key}={json.dumps(content)}"))
     return out
-
-
-def _json_value(value: str | list[str]) -> Any:
-    if isinstance(value, list):
-        return value
-    try:
-        return json.loads(value)
-    except (json.JSONDecodeError, RecursionError):
-        return value
 
 
 def _put(content: dict[str, Any], path: list[str], value: Any) -> None:
@@ -260,81 +246,3 @@ def _put(content: dict[str, Any], path: list[str], value: Any) -> None:
             inner = content[part] = {}
         content = cast("dict[str, Any]", inner)
     content[path[-1]] = value
-
-
-def _with_config_file(words: list[Word], parse: _Parse, open_file: OpenFile | None) -> list[Word]:
-    """What `--config FILE` says goes before the other options, so that these win."""
-    attached = next((word for word in words if word.text.startswith("--config=")), None)
-    if attached is not None:
-        problem = "--config=FILE isn't read: vLLM looks for the word --config and the file after it"
-        parse.misuse("unexpected", attached, problem, "--config FILE")
-    at = next((i for i, word in enumerate(words) if word.text == "--config" and not word.unknown), None)
-    if at is None:
-        return words
-    if at + 1 >= len(words):
-        parse.misuse("missing-value", words[at], "--config needs a file", "--config FILE")
-        return words[:at]
-    named = words[at + 1]
-    rest = [*words[:at], *words[at + 2 :]]
-    if named.unknown:
-        parse.unknowns.append(Unknown(named.unknown, named.place))
-        return rest
-    found = open_file(named.text) if open_file else None
-    if found is None or isinstance(found, Unknown):
-        why = f"{named.text} isn't in the input" if found is None else found.reason
-        parse.unknowns.append(Unknown(f"options may come from --config: {why}", named.place))
-        return rest
-    model = rest[:1] if rest and not rest[0].text.startswith("-") else []
-    return [*model, *_file_words(found, parse), *rest[len(model) :]]
-
-
-def _file_words(cursor: Cursor, parse: _Parse) -> list[Word]:
-    text = cursor.raw()
-    try:
-        document = next(documents(text), None)
-    except BadText as error:
-        parse.unknowns.append(Unknown(f"the --config file {error.why}", place_in_text(cursor, error.line - 1)))
-        return []
-    words: list[Word] = []
-    if document is None:
-        return words
-    for key, child in Cursor(document.root, cursor.place).entries():
-        place = place_in_text(cursor, (child.place.line or 1) - 1)
-        name = f"--{key.replace('_', '-')}"
-        if unknown := child.opaque:
-            words.append(Word(f"{name}=", place, unknown.reason))
-            continue
-        words.extend(_entry(key, child, place, parse))
-    return words
-
-
-def _entry(key: str, child: Cursor, place: Place, parse: _Parse) -> list[Word]:
-    name = f"--{key.replace('_', '-')}"
-    option = parse.table.by_flag.get(name)
-    text = child.raw()
-    items = list(child.items())
-    if items:
-        return [Word(name, place), *(Word(item.raw(), place) for item in items)]
-    if child and not text:
-        return [Word(f"{name}={json.dumps(_plain(child))}", place)]
-    if text.lower() in BOOLEANS and (option is None or option.kind in {"true", "switch"}):
-        if BOOLEANS[text.lower()]:
-            return [Word(name, place)]
-        # vLLM's loader looks for --no-KEY as the file spells it, and drops the line where there is none.
-        negative = f"--no-{key}"
-        if negative in parse.table.by_flag:
-            return [Word(negative, place)]
-        cleared = sorted(option.negative)[:1] if option else []
-        parse.misuse("unexpected", Word(f"{key}: {text}", place), "false is ignored here", " ".join(cleared) or name)
-        return []
-    return [Word(f"{name}={text}", place)]
-
-
-def _plain(cursor: Cursor, depth: int = 0) -> Any:
-    if depth > 20:
-        return None
-    if entries := dict(cursor.entries()):
-        return {key: _plain(child, depth + 1) for key, child in entries.items()}
-    if items := list(cursor.items()):
-        return [_plain(item, depth + 1) for item in items]
-    return _json_value(cursor.raw())

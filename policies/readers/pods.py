@@ -84,9 +84,7 @@ def amount(container: Cursor, resource: str, factor: float = 1) -> Amount:
     requests, limits = container.at("resources", "requests"), container.at("resources", "limits")
     requested, limited = quantity(requests[resource]), quantity(limits[resource])
     rounds = factor != 1 or resource == "memory"
-    return Amount(
-        resource, whole(requested, factor, fractions=rounds), whole(limited, factor, fractions=rounds)
-    )
+    return Amount(resource, whole(requested, factor, fractions=rounds), whole(limited, factor, fractions=rounds))
 
 
 def gpu_amounts(container: Cursor) -> Iterator[Amount]:
@@ -102,11 +100,11 @@ def gpu_amounts(container: Cursor) -> Iterator[Amount]:
 
 
 def _requirements(spec: Cursor) -> tuple[list[Requirement], bool]:
-    found = [
-        Requirement(key, "In", (child.raw(),), child.place) for key, child in spec["nodeSelector"].entries()
-    ]
+    found = [Requirement(key, "In", (child.raw(),), child.place) for key, child in spec["nodeSelector"].entries()]
     terms = list(
-        spec.at("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").items()
+        spec.at(
+            "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
+        ).items()
     )
     if len(terms) == 1:
         found.extend(requirement(one) for one in terms[0]["matchExpressions"].items())
@@ -121,9 +119,7 @@ def requirement(one: Cursor) -> Requirement:
 
 def _tolerations(spec: Cursor) -> Iterator[Toleration]:
     for one in spec["tolerations"].items():
-        yield Toleration(
-            one["key"].raw(), one["operator"].raw() or "Equal", one["value"].raw(), one["effect"].raw()
-        )
+        yield Toleration(one["key"].raw(), one["operator"].raw() or "Equal", one["value"].raw(), one["effect"].raw())
 
 
 def _shm(spec: Cursor) -> Maybe[int]:

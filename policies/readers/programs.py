@@ -38,7 +38,10 @@ PROGRAMS = {
     "transformers": Software.TRANSFORMERS,
 }
 IMAGES = (
-    (re.compile(r"(^|/)(vllm|vllm-(openai|cpu|gpu|cuda|rocm|rhel)[a-z0-9-]*|rhaiis-vllm[a-z0-9-]*)([:@]|$)"), Software.VLLM),
+    (
+        re.compile(r"(^|/)(vllm|vllm-(openai|cpu|gpu|cuda|rocm|rhel)[a-z0-9-]*|rhaiis-vllm[a-z0-9-]*)([:@]|$)"),
+        Software.VLLM,
+    ),
     (re.compile(r"(^|/)text-generation-inference([-:@]|$)"), Software.TGI),
     (re.compile(r"(^|/)sglang([-:@]|$)"), Software.SGLANG),
     (re.compile(r"(^|/)tritonserver([-:@]|$)"), Software.TRITON),

@@ -70,7 +70,12 @@ def routes(thing: KubeObject) -> Iterator[Route]:
 
 
 def _route(
-    thing: KubeObject, cursor: Cursor, services: list[str], found: list[Setting], paths: list[str], parents: tuple[str, ...]
+    thing: KubeObject,
+    cursor: Cursor,
+    services: list[str],
+    found: list[Setting],
+    paths: list[str],
+    parents: tuple[str, ...],
 ) -> Route:
     return Route(
         place=cursor.place,
@@ -175,7 +180,9 @@ def policy(thing: KubeObject) -> Policy:
     spec = thing.root["spec"]
     references = [*spec["targetRefs"].items(), spec["targetRef"]]
     targets = tuple((one["kind"].raw(), one["name"].raw()) for one in references if one)
-    return Policy(thing.place, thing.kind, thing.name, thing.namespace, targets, tuple(_policy_settings(thing.kind, spec)))
+    return Policy(
+        thing.place, thing.kind, thing.name, thing.namespace, targets, tuple(_policy_settings(thing.kind, spec))
+    )
 
 
 def _policy_settings(kind: str, spec: Cursor) -> Iterator[Setting]:

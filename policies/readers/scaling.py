@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from srvmod.policies.facts import AlertRule, Known, MetricUse, Place, Scaler, Trigger
+from srvmod.policies.facts import AlertRule, MetricUse, Place, Scaler, Trigger
 from srvmod.policies.readers.objects import KubeObject
 from srvmod.policies.readers.quantities import duration, quantity, whole
 from srvmod.policies.readers.tree import Cursor, place_in_text
@@ -112,13 +112,3 @@ def _names(cursor: Cursor) -> Iterator[MetricUse]:
         seen.add(name)
         place: Place = place_in_text(cursor, text.count("\n", 0, match.start()))
         yield MetricUse(name, place)
-
-
-def defined(rules: tuple[AlertRule, ...]) -> frozenset[str]:
-    """Names that recording rules of the input make."""
-    return frozenset(rule.record for rule in rules if rule.record)
-
-
-def known_text(fact: object) -> str:
-    """The text of an established fact, else nothing."""
-    return str(fact.value) if isinstance(fact, Known) else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping as MappingABC, Sequence as SequenceABC
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence as SequenceABC
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -176,7 +178,9 @@ class Cursor:
         if not isinstance(found, Known):
             return found
         value = BOOLEANS.get(found.value.lower())
-        return Unknown(f"{found.value!r} isn't true or false", self.place) if value is None else Known(value, self.place)
+        return (
+            Unknown(f"{found.value!r} isn't true or false", self.place) if value is None else Known(value, self.place)
+        )
 
     def texts(self) -> dict[str, str]:
         """A mapping of texts, such as labels; what isn't text is left out."""

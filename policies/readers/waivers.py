@@ -19,7 +19,6 @@ TERMS = re.compile(r"\s*(?:until\s+(?P<until>[^\s:]+))?\s*:?\s*(?P<reason>.*)$",
 PREFIX = "srvmod.dev/waive."
 
 
-
 def in_comments(text: Text) -> Iterator[Waiver]:
     """Waivers in a text's comments."""
     if "srvmod:" not in text.text:

@@ -7,7 +7,7 @@ what its text costs; merge keys copy, and count against the limit.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ MOST_VALUES = 1_000_000
 MOST_DEPTH = 200
 # libyaml is some 20 times as fast; every wheel has it, a build from source may not.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_events = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType] - untyped
 
 
 class BadText(Exception):
@@ -166,7 +167,7 @@ def documents(text: str) -> Iterator[Document]:
     """The documents of a text, one after the other. Raises BadText at the first place that can't be read."""
     composer: _Composer | None = None
     try:
-        for event in cast("Iterator[Any]", yaml.parse(text, Loader=LOADER)):
+        for event in _events(text, Loader=LOADER):
             if isinstance(event, yaml.DocumentStartEvent):
                 composer = _Composer(event.start_mark.line + 1)
             elif isinstance(event, yaml.DocumentEndEvent):

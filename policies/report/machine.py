@@ -12,7 +12,12 @@ from srvmod.policies.rules import Finding, Severity
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 SARIF_LEVELS = {Severity.ERROR: "error", Severity.UNKNOWN: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
-GITHUB_LEVELS = {Severity.ERROR: "error", Severity.UNKNOWN: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
+GITHUB_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.UNKNOWN: "error",
+    Severity.WARNING: "warning",
+    Severity.NOTE: "notice",
+}
 FORMAT_VERSION = 1
 
 
@@ -23,7 +28,8 @@ def as_json(result: Result) -> str:
         "exitCode": result.exit_code,
         "findings": [_plain(finding) for finding in result.findings],
         "waived": [
-            {**_plain(finding), "until": str(waiver.until), "reason": waiver.reason} for finding, waiver in result.waived
+            {**_plain(finding), "until": str(waiver.until), "reason": waiver.reason}
+            for finding, waiver in result.waived
         ],
         "unread": [{**_place(one.place), "why": one.why, "fix": one.fix} for one in result.unread],
         "files": result.world.files,
@@ -111,7 +117,9 @@ def as_junit(result: Result) -> str:
             ElementTree.SubElement(case, "system-out").text = _xml(f"{finding.severity.value}: {text}")
     for one in result.unread:
         errors += 1
-        _child(_case(suite, "unread", one.place), "error", f"can't read: {one.why}", f"{one.place}: {one.why}\n{one.fix}")
+        _child(
+            _case(suite, "unread", one.place), "error", f"can't read: {one.why}", f"{one.place}: {one.why}\n{one.fix}"
+        )
     for finding, waiver in result.waived:
         case = _case(suite, f"{finding.clause.value}/{finding.rule}", finding.place)
         ElementTree.SubElement(case, "skipped", message=_xml(f"waived until {waiver.until}: {waiver.reason}"))
@@ -133,13 +141,17 @@ def _child(case: ElementTree.Element, tag: str, message: str, text: str) -> None
 
 def _xml(text: str) -> str:
     """Text without the characters that XML 1.0 can't hold."""
-    return "".join(char if char in "\t\n" or " " <= char < "\ud800" or "\ue000" <= char != "\ufffe" else "?" for char in text)
+    return "".join(
+        char if char in "\t\n" or " " <= char < "\ud800" or "\ue000" <= char != "\ufffe" else "?" for char in text
+    )
 
 
 def as_github(result: Result) -> str:
     """Workflow commands: annotations on the lines of a pull request, then the sum."""
     lines = [
-        _command(GITHUB_LEVELS[one.severity], one.place, one.clause.value, f"{one.what}\nwhy: {one.why}\nfix: {one.fix}")
+        _command(
+            GITHUB_LEVELS[one.severity], one.place, one.clause.value, f"{one.what}\nwhy: {one.why}\nfix: {one.fix}"
+        )
         for one in result.findings
     ]
     lines += [_command("error", one.place, "can't read", f"{one.why}\n{one.fix}".strip()) for one in result.unread]

@@ -12,10 +12,16 @@ from srvmod.policies.rules.subjects import sessions_per_engine, vllm_engines
 
 INCIDENT = "an answer waits for the longest one beside it, as in incident INC-5202"
 STATIC = Maker(Clause.INV_SRVMOD_01, "iteration-level", INCIDENT)
-ENGINE = Maker(Clause.INV_SRVMOD_01, "allowed-engine", "how it batches must be shown, and agreed to in the configuration")
+ENGINE = Maker(
+    Clause.INV_SRVMOD_01, "allowed-engine", "how it batches must be shown, and agreed to in the configuration"
+)
 SUSPECT = Maker(Clause.INV_SRVMOD_01, "readable-engine", "an engine whose command can't be read may be set to anything")
-SIMULATION = Maker(Clause.INV_SRVMOD_01, "simulated-engine", "a simulation answers nonsense: it is for tests, never for people")
-LIMIT = Maker(Clause.MC_CB_01, "sequence-limit", "sessions beyond the limit wait until others end, whatever the GPUs could do")
+SIMULATION = Maker(
+    Clause.INV_SRVMOD_01, "simulated-engine", "a simulation answers nonsense: it is for tests, never for people"
+)
+LIMIT = Maker(
+    Clause.MC_CB_01, "sequence-limit", "sessions beyond the limit wait until others end, whatever the GPUs could do"
+)
 CHUNKED = Maker(Clause.MC_CB_01, "chunked-prefill", "a long prompt computed in one step stalls every running stream")
 THROTTLE = Maker(Clause.MC_CB_01, "admission", "requests are held back or refused although there is room")
 
@@ -34,7 +40,9 @@ def iteration_level(world: World, config: Config) -> Iterator[Finding]:
     for engine in vllm_engines(world):
         limit = engine.line.integer("max_num_seqs")
         if isinstance(limit, Known) and limit.value <= 1:
-            yield STATIC.error(limit.place, f"max_num_seqs is {limit.value}: one sequence at a time", "leave it to the plan")
+            yield STATIC.error(
+                limit.place, f"max_num_seqs is {limit.value}: one sequence at a time", "leave it to the plan"
+            )
         scheduler = engine.line.string("scheduler_cls")
         if isinstance(scheduler, Unknown):
             yield STATIC.unknown("scheduler_cls", scheduler, "leave --scheduler-cls out")
@@ -92,10 +100,11 @@ def _admission(engine: Engine, world: World, config: Config) -> Iterator[Finding
         what = f"prefill_schedule_interval is {interval.value}: prompts start only every {interval.value} steps"
         yield THROTTLE.error(interval.place, what, "leave --prefill-schedule-interval out")
     queued = line.option("max_num_queued_reqs")
-    if isinstance(queued, Known) and queued.value is not None and isinstance(sessions, Known):
-        value = int(queued.value) if str(queued.value).isdigit() else 0
-        if value < sessions.value:
-            what = f"max_num_queued_reqs is {queued.value}, below {sessions.value} sessions per engine ({sessions.text})"
+    if isinstance(queued, Known) and isinstance(queued.value, int) and isinstance(sessions, Known):
+        if queued.value < sessions.value:
+            what = (
+                f"max_num_queued_reqs is {queued.value}, below {sessions.value} sessions per engine ({sessions.text})"
+            )
             yield THROTTLE.error(queued.place, what, f"at least {sessions.value}")
     budget = line.integer("max_num_batched_tokens")
     if isinstance(budget, Unknown):
@@ -166,7 +175,11 @@ def _tgi(engine: Engine) -> Shown:
     if size == "1":
         return False, "MAX_BATCH_SIZE 1 is one sequence at a time"
     # Its launcher has no request-level mode since 0.8; only the batch's bounds can be set.
-    return (True, "") if "model_id" in engine.line.given or "MODEL_ID" in engine.env else (None, "doesn't show how it batches")
+    return (
+        (True, "")
+        if "model_id" in engine.line.given or "MODEL_ID" in engine.env
+        else (None, "doesn't show how it batches")
+    )
 
 
 def _tensorrt(engine: Engine) -> Shown:

@@ -14,7 +14,9 @@ from srvmod.policies.rules.subjects import vllm_engines
 
 OPTIONS = Maker(Topic.ENGINE_VERSION, "options", "the engine ends at start with a message about its command line")
 COMBINATIONS = Maker(Topic.ENGINE_VERSION, "combinations", "the parser takes it, and the engine ends while it starts")
-METRICS = Maker(Topic.ENGINE_VERSION, "metrics", "a rule on a metric that isn't exported never fires, and a dashboard stays empty")
+METRICS = Maker(
+    Topic.ENGINE_VERSION, "metrics", "a rule on a metric that isn't exported never fires, and a dashboard stays empty"
+)
 
 BUCKET_FAMILIES = {
     "request_latency", "time_to_first_token", "inter_token_latency", "iteration_tokens", "request_params_n",
@@ -70,7 +72,9 @@ def _numbers(line: CommandLine) -> Iterator[Finding]:
         yield COMBINATIONS.error(block.place, what, str(KV_BLOCK_TOKENS.value))
     load = line.string("load_format")
     if isinstance(load, Known) and load.value not in LOAD_FORMATS:
-        yield COMBINATIONS.error(load.place, f"load_format is {load.value}", f"one of {', '.join(sorted(LOAD_FORMATS))}")
+        yield COMBINATIONS.error(
+            load.place, f"load_format is {load.value}", f"one of {', '.join(sorted(LOAD_FORMATS))}"
+        )
 
 
 def _pairs(line: CommandLine) -> Iterator[Finding]:

@@ -71,7 +71,9 @@ def _gpus_of(engine: Engine) -> Iterator[Finding]:
     for amount in engine.workload.pod.gpus:
         if amount not in engine.gpus and amount.count is not None:
             beside = "a container beside the engine asks for GPUs of its own"
-            yield GPUS.error(_place(amount.limited, amount.requested, engine.place), beside, "no GPUs beside the engine")
+            yield GPUS.error(
+                _place(amount.limited, amount.requested, engine.place), beside, "no GPUs beside the engine"
+            )
 
 
 def one_engine(world: World, config: Config) -> Iterator[Finding]:
@@ -109,7 +111,9 @@ def instance_type(world: World, config: Config) -> Iterator[Finding]:
             for one in pool.requirements:
                 yield from _instance(one, wanted, fix)
             if not found and pool.labels.get("node.kubernetes.io/instance-type") != wanted:
-                yield INSTANCE.error(pool.place, f"pool {pool.name} doesn't say its instance type", f"requirement {fix}")
+                yield INSTANCE.error(
+                    pool.place, f"pool {pool.name} doesn't say its instance type", f"requirement {fix}"
+                )
 
 
 def _instance(one: Requirement, wanted: str, fix: str) -> Iterator[Finding]:

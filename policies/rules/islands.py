@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from srvmod.contract import P5_48XLARGE, TENSOR_PARALLEL_SIZE, Clause
 from srvmod.policies.config import Config
-from srvmod.policies.facts import NVIDIA_GPU, Engine, Known, Place, Pool, Unknown, Workload, World
+from srvmod.policies.facts import NVIDIA_GPU, Engine, Known, Maybe, Place, Pool, Unknown, Value, Workload, World
 from srvmod.policies.rules.finding import Finding, Maker
 from srvmod.policies.rules.subjects import lands_on, pools_of, vllm_engines
 
@@ -16,35 +16,55 @@ CLAUSE = Clause.INV_SRVMOD_03
 ONE_NODE = Maker(CLAUSE, "one-node", "a group over several nodes talks over the network instead of NVLink")
 NVLINK = Maker(CLAUSE, "nvlink", "160 all-reduces per token go over PCIe or host memory instead of NVLink")
 NARROWED = Maker(CLAUSE, "nvlink-narrowed", "all-reduce gets slower than what the capacity model was fitted to")
-DEVICES = Maker(CLAUSE, "visible-devices", "a choice of devices can cross the two islands, or take GPUs that aren't the pod's")
+DEVICES = Maker(
+    CLAUSE, "visible-devices", "a choice of devices can cross the two islands, or take GPUs that aren't the pod's"
+)
 SHARING = Maker(CLAUSE, "gpu-sharing", "parts of GPUs have no NVLink peers, and the device plugin stops aligning them")
 TOPOLOGY = Maker(CLAUSE, "topology-manager", "without single-numa-node nothing keeps four GPUs on one island")
 POOL = Maker(CLAUSE, "pool-pods", "GPU pods of other sizes fragment the islands: then no island of four is free")
 
-OFF_WHEN = {
-    "NCCL_P2P_DISABLE": lambda value: _number(value) != 0,
-    "NCCL_P2P_LEVEL": lambda value: value.upper() == "LOC" or value == "0",
-    "NCCL_NVLS_ENABLE": lambda value: _number(value) == 0,
-    "CUDA_DISABLE_P2P": lambda value: _number(value) != 0,
-}
-"""Variables that take NVLink away, and when. A value that NCCL doesn't take as a number counts as set."""
-NARROWER = {
-    "NCCL_ALGO": lambda value: True,
-    "NCCL_PROTO": lambda value: True,
-    "NCCL_SHM_DISABLE": lambda value: _number(value) != 0,
-    "NCCL_MAX_NCHANNELS": lambda value: True,
-    "VLLM_ALLREDUCE_USE_SYMM_MEM": lambda value: _number(value) == 0,
-    "VLLM_ALLREDUCE_USE_FLASHINFER": lambda value: _number(value) == 0,
-    "VLLM_DISABLE_PYNCCL": lambda value: _number(value) != 0,
-    "VLLM_BATCH_INVARIANT": lambda value: _number(value) != 0,
-}
-ISLANDS = tuple(frozenset(island.gpus) for island in P5_48XLARGE.islands)
-OWN = frozenset(range(TP))
+Test = Callable[[str], bool]
 
 
 def _number(value: str) -> int:
     text = value.strip()
     return int(text) if re.fullmatch(r"[+-]?\d{1,9}", text) else 1
+
+
+def _on(value: str) -> bool:
+    return _number(value) != 0
+
+
+def _off(value: str) -> bool:
+    return _number(value) == 0
+
+
+def _local(value: str) -> bool:
+    return value.strip().upper() in {"LOC", "0"}
+
+
+def _set(value: str) -> bool:
+    return bool(value)
+
+
+OFF_WHEN: dict[str, Test] = {
+    "NCCL_P2P_DISABLE": _on,
+    "NCCL_P2P_LEVEL": _local,
+    "NCCL_NVLS_ENABLE": _off,
+    "CUDA_DISABLE_P2P": _on,
+}
+"""Variables that take NVLink away, and when. A value that isn't a number counts as 1, to be on the safe side."""
+NARROWER: dict[str, Test] = {
+    "NCCL_ALGO": _set,
+    "NCCL_PROTO": _set,
+    "NCCL_SHM_DISABLE": _on,
+    "NCCL_MAX_NCHANNELS": _set,
+    "VLLM_ALLREDUCE_USE_SYMM_MEM": _off,
+    "VLLM_ALLREDUCE_USE_FLASHINFER": _off,
+    "VLLM_DISABLE_PYNCCL": _on,
+    "VLLM_BATCH_INVARIANT": _on,
+}
+ISLANDS = tuple(frozenset(island.gpus) for island in P5_48XLARGE.islands)
 
 
 def one_node(world: World, config: Config) -> Iterator[Finding]:
@@ -113,8 +133,9 @@ def visible_devices(world: World, config: Config) -> Iterator[Finding]:
     """CUDA_VISIBLE_DEVICES and the like name the pod's own four GPUs, or nothing."""
     del config
     for engine in vllm_engines(world):
-        chosen = [(name, engine.env.get(name)) for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")]
-        chosen.append(("--device-ids", engine.line.given.get("device_ids")))  # pyright: ignore[reportArgumentType]
+        names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+        chosen: list[tuple[str, Maybe[Value]]] = [(name, engine.env.get(name)) for name in names]
+        chosen.append(("--device-ids", engine.line.given.get("device_ids")))
         for name, value in chosen:
             fix = f"leave {name} out: the device plugin chooses"
             if isinstance(value, Unknown):
@@ -132,7 +153,7 @@ def _devices(name: str, value: str) -> str:
     if not all(part.isdigit() and len(part) < 4 for part in parts):
         return "names devices that can't be placed on an island"
     indexes = [int(part) for part in parts]
-    if set(indexes) in ISLANDS and len(indexes) == TP:
+    if frozenset(indexes) in ISLANDS and len(indexes) == TP:
         return ""
     if len(set(indexes)) < TP:
         return f"leaves {len(set(indexes))} of {TP} GPUs"
@@ -185,7 +206,9 @@ def pool_pods(world: World, config: Config) -> Iterator[Finding]:
     """A pool of engines keeps other GPU pods off, and every GPU pod that may land on it has four GPUs."""
     for pool in _engine_pools(world):
         if not any(taint.effect in {"NoSchedule", "NoExecute"} for taint in pool.taints):
-            yield POOL.error(pool.place, f"pool {pool.name} has no taint: any GPU pod may land on it", "a NoSchedule taint")
+            yield POOL.error(
+                pool.place, f"pool {pool.name} has no taint: any GPU pod may land on it", "a NoSchedule taint"
+            )
         for workload in world.workloads:
             if lands_on(workload, pool):
                 yield from _other_sizes(workload, pool)

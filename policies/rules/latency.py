@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 
@@ -15,19 +14,16 @@ from srvmod.policies.rules.subjects import scaler_of, vllm_engines
 
 CLAUSE = Clause.INV_SRVMOD_02
 SCALER = Maker(CLAUSE, "scaler", "capacity must follow latency by itself: above 38 ms for 60 s engines are added")
-MISSING_DATA = Maker(CLAUSE, "missing-data", "engines that can't be measured aren't idle: scaling in on no data drops streams")
+MISSING_DATA = Maker(
+    CLAUSE, "missing-data", "engines that can't be measured aren't idle: scaling in on no data drops streams"
+)
 ALERT = Maker(CLAUSE, "alert", "nobody hears of a p95 above 30 ms")
-SMOOTH = Maker(CLAUSE, "smooth-steps", "each step takes longer than the plan's, so the p95 is missed with fewer sessions")
-MEASURED = Maker(CLAUSE, "measured", "what isn't measured can't be scaled or alerted on")
-BUCKETS = Maker(CLAUSE, "buckets", "vLLM's own buckets have no edge at 30 and 38 ms: a quantile between them is a guess")
-
 METRIC = "inter_token_latency_seconds"
 ALTERNATIVES = (METRIC, "request_time_per_output_token_seconds")
 QUANTILE = re.compile(r"histogram_quantile\s*\(\s*([0-9.]+)")
 EDGE = re.compile(r"\ble\s*=~?\s*\"([^\"]*)\"")
 RANGE = re.compile(r"\[\s*([0-9]+[smhd](?:[0-9]+[smhd])*)\s*(?::[^\]]*)?\]")
 COMPARISON = re.compile(r">=?\s*(?:bool\s+)?([0-9.]+(?:e-?[0-9]+)?)\b")
-MOST_BATCHED_TOKENS = 4_096
 P95 = 0.95
 
 
@@ -53,7 +49,9 @@ def _no_scaler(engine: Engine, config: Config) -> Iterator[Finding]:
 def _scaler(found: Scaler, world: World) -> Iterator[Finding]:
     wanted = f"a trigger on vllm:{METRIC} with the threshold {SCALE_OUT_ITL_MS}"
     if isinstance(found.most, Known) and isinstance(found.least, Known) and found.most.value <= found.least.value:
-        yield SCALER.error(found.most.place, f"most {found.most.value} and least {found.least.value} leave no room", "a range")
+        yield SCALER.error(
+            found.most.place, f"most {found.most.value} and least {found.least.value} leave no room", "a range"
+        )
     recorded = {rule.record: rule for rule in world.alerts if rule.record}
     latency: list[tuple[Trigger, str]] = []
     for trigger in found.triggers:
@@ -87,7 +85,7 @@ def _with_records(query: str, recorded: dict[str, AlertRule]) -> str:
 def _threshold(trigger: Trigger, query: str) -> Iterator[Finding]:
     limit_seconds = SCALE_OUT_ITL_MS.value / 1e3
     threshold = trigger.threshold
-    edges = _edges(query)
+    edges = edges_of(query)
     if edges:
         # A share of tokens over an edge: the edge is the limit, and 5 % above it are a p95.
         if all(edge > limit_seconds + 1e-9 for edge in edges):
@@ -115,7 +113,8 @@ def _threshold(trigger: Trigger, query: str) -> Iterator[Finding]:
         yield SCALER.error(threshold.place, what, f"threshold: '{limit_seconds:g}'")
 
 
-def _edges(query: str) -> list[float]:
+def edges_of(query: str) -> list[float]:
+    """Bucket edges that a query names, in seconds."""
     found: list[float] = []
     for text in EDGE.findall(query):
         for part in text.split("|"):
@@ -171,7 +170,7 @@ def alert(world: World, config: Config) -> Iterator[Finding]:
             about.append((rule, expression))
     at_limit = [rule for rule, expression in about if _alert_limit(expression) <= limit * (1 + 1e-9)]
     engines = list(vllm_engines(world))
-    fix = f"an alert on the share of tokens above le=\"{limit:g}\", or on histogram_quantile(0.95, …) > {limit:g}"
+    fix = f'an alert on the share of tokens above le="{limit:g}", or on histogram_quantile(0.95, …) > {limit:g}'
     if engines and about and not at_limit:
         rule = about[0][0]
         what = f"alert {rule.alert} speaks of {_alert_limit(about[0][1]) * 1e3:g} ms"
@@ -181,7 +180,7 @@ def alert(world: World, config: Config) -> Iterator[Finding]:
 
 
 def _alert_limit(expression: str) -> float:
-    edges = _edges(expression)
+    edges = edges_of(expression)
     if edges:
         return min(edges)
     found = [float(text) for text in COMPARISON.findall(expression) if text.count(".") <= 1]
@@ -189,114 +188,4 @@ def _alert_limit(expression: str) -> float:
     return limit / 1e3 if re.search(r"\*\s*1000\b|\*\s*1e3\b", expression) else limit
 
 
-def smooth_steps(world: World, config: Config) -> Iterator[Finding]:
-    """Nothing makes steps longer: eager mode, weights on the host, debug settings, a huge token budget."""
-    del config
-    for engine in vllm_engines(world):
-        yield from _errors(engine)
-        yield from _warnings(engine)
-
-
-def _errors(engine: Engine) -> Iterator[Finding]:
-    line = engine.line
-    eager = line.switch("enforce_eager")
-    if isinstance(eager, Known) and eager.value:
-        yield SMOOTH.error(eager.place, "eager mode: no CUDA graphs", "leave --enforce-eager out")
-    level = line.given.get("optimization_level")
-    if isinstance(level, Known) and str(level.value) == "0":
-        yield SMOOTH.error(level.place, "optimisation level 0: no CUDA graphs", "leave -O0 out")
-    offload = line.number("cpu_offload_gb")
-    if isinstance(offload, Known) and offload.value > 0:
-        what = f"cpu_offload_gb is {offload.value:g}: weights cross PCIe at every step"
-        yield SMOOTH.error(offload.place, what, "leave --cpu-offload-gb out")
-    for name in ("CUDA_LAUNCH_BLOCKING", "VLLM_TRACE_FUNCTION"):
-        value = engine.env.get(name)
-        if isinstance(value, Known) and value.value not in {"", "0", "false"}:
-            yield SMOOTH.error(value.place, f"{name}={value.value}", f"leave {name} out")
-
-
-def _warnings(engine: Engine) -> Iterator[Finding]:
-    line = engine.line
-    asynchronous = line.switch("async_scheduling")
-    if isinstance(asynchronous, Known) and not asynchronous.value:
-        yield SMOOTH.warning(asynchronous.place, "async scheduling is off", "leave --no-async-scheduling out")
-    budget = line.integer("max_num_batched_tokens")
-    if isinstance(budget, Known) and budget.value > MOST_BATCHED_TOKENS:
-        what = f"max_num_batched_tokens is {budget.value}: a step full of prompts lasts as long"
-        yield SMOOTH.warning(budget.place, what, "--max-num-batched-tokens=2048")
-    limit, capture = line.integer("max_num_seqs"), line.integer("max_cudagraph_capture_size")
-    rows = limit.value if isinstance(limit, Known) else 0
-    largest = capture.value if isinstance(capture, Known) else min(2 * rows, 512) if rows else 0
-    if rows > largest > 0:
-        what = f"batches of more than {largest} sequences leave the CUDA graph (max_num_seqs {rows})"
-        place = limit.place if isinstance(limit, Known) else line.place
-        yield SMOOTH.warning(place, what, f"--max-cudagraph-capture-size={rows}")
-    speculative = line.given.get("speculative_config")
-    if isinstance(speculative, Known) and speculative.value:
-        what = "speculative decoding: several tokens per step change what inter-token latency means (DEC-SRVMOD-01)"
-        yield SMOOTH.warning(speculative.place, what, "leave --speculative-config out until that is decided")
-    debug = engine.env.get("VLLM_LOGGING_LEVEL")
-    if isinstance(debug, Known) and debug.value.upper() == "DEBUG":
-        yield SMOOTH.warning(debug.place, "VLLM_LOGGING_LEVEL=DEBUG", "INFO")
-
-
-def measured(world: World, config: Config) -> Iterator[Finding]:
-    """The engine exports its metrics."""
-    del config
-    for engine in vllm_engines(world):
-        off = engine.line.given.get("disable_log_stats")
-        if isinstance(off, Known) and off.value:
-            yield MEASURED.error(off.place, "--disable-log-stats takes the metrics away", "leave it out")
-
-
-def buckets(world: World, config: Config) -> Iterator[Finding]:
-    """The histogram has edges at 30 and 38 ms; queries use only edges that exist."""
-    del config
-    needed = [ITL_P95_MS.value / 1e3, SCALE_OUT_ITL_MS.value / 1e3]
-    used = _edges_in_use(world)
-    for engine in vllm_engines(world):
-        given = engine.line.given.get("custom_histogram_buckets")
-        if isinstance(given, Unknown):
-            yield BUCKETS.unknown("custom_histogram_buckets", given)
-            continue
-        edges = custom_edges(given)
-        place = given.place if given is not None else engine.line.place
-        missing = [edge for edge in needed if not _has(edges, edge)]
-        asked = [edge for edge in used if not _has(edges, edge)]
-        fix = '--custom-histogram-buckets {"inter_token_latency": […, 0.03, 0.038, …]}'
-        if asked:
-            what = f'a rule or scaler asks for le="{asked[0]:g}", which the engine doesn\'t export'
-            yield BUCKETS.error(place, what, fix)
-        elif missing:
-            what = f"no bucket edge at {', '.join(f'{edge * 1e3:g}' for edge in missing)} ms"
-            yield BUCKETS.warning(place, what, fix)
-
-
-def _edges_in_use(world: World) -> list[float]:
-    queries = [rule.expression for rule in world.alerts]
-    queries += [trigger.query for one in world.scalers for trigger in one.triggers]
-    texts = [query.value for query in queries if isinstance(query, Known)]
-    return sorted({edge for text in texts if METRIC in text for edge in _edges(text)})
-
-
-def custom_edges(given: Known[object] | None) -> list[float]:
-    """Edges of the inter-token histogram, in seconds."""
-    if given is None:
-        return list(DEFAULT_EDGES)
-    try:
-        content = json.loads(str(given.value))
-        return [float(edge) for edge in content.get("inter_token_latency", DEFAULT_EDGES)]
-    except (ValueError, TypeError, AttributeError):
-        return list(DEFAULT_EDGES)
-
-
-def _has(edges: list[float], edge: float) -> bool:
-    return any(abs(one - edge) < 1e-9 for one in edges)
-
-
-DEFAULT_EDGES = (
-    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0,
-)  # fmt: skip
-"""vLLM 0.32 and 0.33, in seconds."""
-
-RULES = (scaler, missing_data, alert, smooth_steps, measured, buckets)
+RULES = (scaler, missing_data, alert)

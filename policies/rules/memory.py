@@ -13,7 +13,9 @@ from srvmod.policies.rules.finding import Finding, Maker
 from srvmod.policies.rules.subjects import sessions_per_engine, vllm_engines
 
 BLOCK = Maker(Clause.MC_KV_01, "kv-block", "larger blocks leave more of the last one empty, smaller ones cost look-ups")
-DTYPE = Maker(Clause.MC_KV_01, "kv-dtype", "the plan's contexts hold for a cache of one or two bytes that H100 computes with")
+DTYPE = Maker(
+    Clause.MC_KV_01, "kv-dtype", "the plan's contexts hold for a cache of one or two bytes that H100 computes with"
+)
 WEIGHTS = Maker(Clause.MC_KV_01, "weights", "weights in bf16 take twice the memory, which the KV cache then lacks")
 ROOM = Maker(Clause.MC_KV_01, "kv-room", "contexts that don't fit are preempted and computed again: streams stall")
 
@@ -25,7 +27,15 @@ DTYPES = {
     "float16": KvCacheDtype.BF16,
 }
 """KV cache types that are allowed, by the bytes they take."""
-FP8_QUANTIZATIONS = {"fp8", "compressed-tensors", "modelopt", "fbgemm_fp8", "fp8_per_tensor", "fp8_per_block", "fp8_per_channel"}
+FP8_QUANTIZATIONS = {
+    "fp8",
+    "compressed-tensors",
+    "modelopt",
+    "fbgemm_fp8",
+    "fp8_per_tensor",
+    "fp8_per_block",
+    "fp8_per_channel",
+}
 OTHER_FORMATS = re.compile(r"(awq|gptq|int4|int8|w4a16|w8a16|bnb|bitsandbytes|gguf|nf4|mxfp4|nvfp4)", re.IGNORECASE)
 FP8 = re.compile(r"fp8|w8a8", re.IGNORECASE)
 DEFAULT_UTILIZATION = 0.92
@@ -64,7 +74,9 @@ def weights(world: World, config: Config) -> Iterator[Finding]:
         if isinstance(quantization, Unknown):
             yield WEIGHTS.unknown("quantization", quantization, "leave it out for an FP8 checkpoint")
         elif isinstance(quantization, Known) and chosen not in FP8_QUANTIZATIONS | {""}:
-            yield WEIGHTS.error(quantization.place, f"quantization is {chosen}", "an FP8 checkpoint, and no --quantization")
+            yield WEIGHTS.error(
+                quantization.place, f"quantization is {chosen}", "an FP8 checkpoint, and no --quantization"
+            )
         dtype = engine.line.string("dtype")
         if isinstance(dtype, Known) and dtype.value in {"float32", "float"}:
             yield WEIGHTS.error(dtype.place, f"dtype is {dtype.value}", "leave --dtype out")
@@ -111,7 +123,9 @@ def _room(engine: Engine, world: World, config: Config) -> Iterator[Finding]:
     length = line.integer("max_model_len")
     longest = length.value if isinstance(length, Known) and length.value > 0 else shape.context_tokens
     tokens = min(CONTEXT_TOKENS.value, longest)
-    place = _place_of(utilization, line.given.get("kv_cache_memory_bytes"), line.given.get("num_gpu_blocks_override"), line.place)
+    place = _place_of(
+        utilization, line.given.get("kv_cache_memory_bytes"), line.given.get("num_gpu_blocks_override"), line.place
+    )
     blocks = _blocks(engine, shape, share, DTYPES[dtype.value if isinstance(dtype, Known) else "auto"])
     per_context = -(-tokens // KV_BLOCK_TOKENS.value)
     needed = max(sessions.value * per_context, -(-longest // KV_BLOCK_TOKENS.value))
@@ -145,7 +159,10 @@ def _shape(model: Maybe[str], config: Config) -> ModelShape | None:
 
 def _blocks(engine: Engine, shape: ModelShape, share: float, dtype: KvCacheDtype) -> int | Unknown:
     budget = engine.line.integer("max_num_batched_tokens")
-    quantised = not (isinstance(engine.line.model, Known) and shape.id == engine.line.model.value) or "quantization" in engine.line.given
+    quantised = (
+        not (isinstance(engine.line.model, Known) and shape.id == engine.line.model.value)
+        or "quantization" in engine.line.given
+    )
     layout = Layout(
         kv_cache_dtype=dtype,
         gpu_memory_utilization=share,
@@ -169,9 +186,7 @@ def _blocks(engine: Engine, shape: ModelShape, share: float, dtype: KvCacheDtype
         return 0
 
 
-def _place_of(
-    utilization: Maybe[int | float], given: Maybe[Value], override: Maybe[Value], otherwise: Place
-) -> Place:
+def _place_of(utilization: Maybe[int | float], given: Maybe[Value], override: Maybe[Value], otherwise: Place) -> Place:
     found = override or given or utilization
     return otherwise if found is None else found.place
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from srvmod.policies.config import Config
-from srvmod.policies.facts import Engine, Known, Place, Rollout, Unknown, World
+from srvmod.policies.facts import Engine, Known, Maybe, Place, Rollout, Unknown, World
 from srvmod.policies.rules.finding import Finding, Maker, Topic
 from srvmod.policies.rules.subjects import engines_at_least, vllm_engines
 
@@ -16,7 +16,9 @@ DRAIN = Maker(OPS, "drain", "every running stream is cut when the engine stops")
 ROLLOUT = Maker(OPS, "rollout", "there is no spare island: a new engine can only start where an old one ended")
 LINKS = Maker(OPS, "service-links", "a Service named vllm sets VLLM_PORT to a URI, and the engine doesn't start")
 SHM = Maker(OPS, "shared-memory", "NCCL and the workers' queues don't fit in the 64 MiB that containers get")
-GUARANTEED = Maker(OPS, "guaranteed", "without whole CPUs, equal in requests and limits, CPUs aren't pinned to the island")
+GUARANTEED = Maker(
+    OPS, "guaranteed", "without whole CPUs, equal in requests and limits, CPUs aren't pinned to the island"
+)
 
 LEAST_STARTUP_SECONDS = 300
 """72 GB of weights, compilation and graph capture; reports of 4 to 10 minutes."""
@@ -46,8 +48,8 @@ def probes(world: World, config: Config) -> Iterator[Finding]:
             yield PROBES.warning(engine.liveness.place, what, f"timeoutSeconds: at least {LEAST_PROBE_TIMEOUT_SECONDS}")
 
 
-def _times(fact: object, default: int) -> int:
-    return int(fact.value) if isinstance(fact, Known) and isinstance(fact.value, int) else default
+def _times(fact: Maybe[int], default: int) -> int:
+    return fact.value if isinstance(fact, Known) else default
 
 
 def drain(world: World, config: Config) -> Iterator[Finding]:
@@ -69,7 +71,11 @@ def drain(world: World, config: Config) -> Iterator[Finding]:
 def _grace(engine: Engine, seconds: float) -> Iterator[Finding]:
     grace = engine.workload.pod.grace
     if engine.pre_stop is None:
-        yield DRAIN.error(engine.place, "has no preStop: the proxy still sends requests to it", "lifecycle.preStop.sleep: {seconds: 15}")
+        yield DRAIN.error(
+            engine.place,
+            "has no preStop: the proxy still sends requests to it",
+            "lifecycle.preStop.sleep: {seconds: 15}",
+        )
     before = engine.pre_stop.value if isinstance(engine.pre_stop, Known) else 0
     given = grace.value if isinstance(grace, Known) else 30
     if isinstance(grace, Unknown):
@@ -133,7 +139,9 @@ def service_links(world: World, config: Config) -> Iterator[Finding]:
             continue
         namespace = engine.workload.namespace
         named = [
-            one for one in world.services if VLLM_SERVICE.match(one.name) and (one.namespace or namespace) in {namespace, ""}
+            one
+            for one in world.services
+            if VLLM_SERVICE.match(one.name) and (one.namespace or namespace) in {namespace, ""}
         ]
         place = links.place if links is not None else engine.workload.pod.place
         if named:

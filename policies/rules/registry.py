@@ -6,7 +6,17 @@ from dataclasses import replace
 
 from srvmod.policies.config import Config
 from srvmod.policies.facts import World
-from srvmod.policies.rules import batching, engine_version, hardware, islands, latency, memory, operations, streaming
+from srvmod.policies.rules import (
+    batching,
+    engine_version,
+    hardware,
+    islands,
+    latency,
+    memory,
+    operations,
+    steps,
+    streaming,
+)
 from srvmod.policies.rules.finding import Finding, Rule, Severity
 
 RULES: tuple[Rule, ...] = (
@@ -16,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     *batching.RULES,
     *streaming.RULES,
     *latency.RULES,
+    *steps.RULES,
     *engine_version.RULES,
     *operations.RULES,
 )

@@ -15,8 +15,12 @@ from srvmod.policies.rules.subjects import longest_answer_seconds, services_of, 
 INTERVAL = Maker(Clause.MC_SE_01, "stream-interval", "several tokens in one event arrive in bursts")
 API = Maker(Clause.MC_SE_01, "openai-api", "clients stream from /v1/chat/completions over HTTP")
 DEADLINE = Maker(Clause.MC_SE_01, "deadline", "the proxy cuts running streams; the client sees a truncated 200")
-IDLE = Maker(Clause.MC_SE_01, "idle-timeout", "a stream that waits for its first token is cut, or none is ever given up")
-BUFFERING = Maker(Clause.MC_SE_01, "buffering", "the proxy holds tokens until its buffer is full or the answer has ended")
+IDLE = Maker(
+    Clause.MC_SE_01, "idle-timeout", "a stream that waits for its first token is cut, or none is ever given up"
+)
+BUFFERING = Maker(
+    Clause.MC_SE_01, "buffering", "the proxy holds tokens until its buffer is full or the answer has ended"
+)
 LEAST_IDLE_SECONDS = 60.0
 """A load balancer's own default (AWS: 60 s); a first token waits that long only under overload."""
 ENVOY_GATEWAY_DEADLINE = "Envoy's 15 s"
@@ -53,9 +57,19 @@ def deadlines(world: World, config: Config) -> Iterator[Finding]:
     for route in routes:
         own = [one for one in route.settings if one.topic in {"request-timeout", "backend-timeout", "deadline"}]
         beside = [
-            one for policy in policies if _on(policy, route) for one in policy.settings if one.topic == "request-timeout"
+            one
+            for policy in policies
+            if _on(policy, route)
+            for one in policy.settings
+            if one.topic == "request-timeout"
         ]
-        bound = [one for policy in policies if _on(policy, route) for one in policy.settings if one.topic == "max-stream-duration"]
+        bound = [
+            one
+            for policy in policies
+            if _on(policy, route)
+            for one in policy.settings
+            if one.topic == "max-stream-duration"
+        ]
         for setting in own:
             yield from _long_enough(setting, needed)
         first = any(one.topic == "request-timeout" for one in own)
@@ -146,7 +160,11 @@ def applying(world: World, routes: list[Route]) -> list[Policy]:
             found.append(policy)
             continue
         for kind, name in policy.targets:
-            if (kind, name) in names or (kind == "Gateway" and name in gateways) or (kind == "Service" and name in services):
+            if (
+                (kind, name) in names
+                or (kind == "Gateway" and name in gateways)
+                or (kind == "Service" and name in services)
+            ):
                 found.append(policy)
                 break
     return found
@@ -157,8 +175,6 @@ def _on(policy: Policy, route: Route) -> bool:
         (kind, name) == (route.kind, route.name) or (kind == "Gateway" and name in route.parents)
         for kind, name in policy.targets
     )
-
-
 
 
 RULES = (stream_interval, openai_api, deadlines, idle_timeouts, buffering)

@@ -122,7 +122,7 @@ def sessions_per_engine(engine: Engine, world: World, config: Config) -> Known[i
     """Sessions that one engine carries when the declared sessions are there and only the minimum of engines is."""
     workload = engine.workload
     declared = workload.annotations.get(SESSIONS_ANNOTATION)
-    if declared is not None and not (declared.isdigit() and 0 < int(declared[:9])):
+    if declared is not None and not (declared.isdigit() and int(declared[:9]) > 0):
         return Unknown(f"annotation {SESSIONS_ANNOTATION} = {declared!r} isn't a number of sessions", workload.place)
     sessions = int(declared[:9]) if declared else config.sessions
     engines = engines_at_least(workload, world)

@@ -162,7 +162,12 @@ def test_a_waiver_above_the_line() -> None:
 
 
 def test_a_waiver_by_annotation() -> None:
-    documents = built({"flags": {"--block-size": 32}, "set": {"metadata/annotations": {"srvmod.dev/waive.MC-KV-01": "until 2027-03-31: trial"}}})
+    documents = built(
+        {
+            "flags": {"--block-size": 32},
+            "set": {"metadata/annotations": {"srvmod.dev/waive.MC-KV-01": "until 2027-03-31: trial"}},
+        }
+    )
     assert result_of(yaml.safe_dump_all(documents)).exit_code == OK
 
 
@@ -237,7 +242,9 @@ def test_the_check_needs_no_pulumi_and_starts_no_network() -> None:
         "from srvmod.ops.cli import main\n"
         "main()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPO, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == OK, done.stdout + done.stderr
 
 

@@ -86,7 +86,9 @@ def respelled(draw: st.DrawFn, pairs: Sequence[tuple[str, str | bool]]) -> list[
             continue
         flag = draw(st.sampled_from(option.flags))
         if flag.startswith("--"):
-            flag = draw(st.sampled_from([flag, flag.replace("_", "-"), f"--{flag[2:].replace('-', '_')}", shortest(flag)]))
+            flag = draw(
+                st.sampled_from([flag, flag.replace("_", "-"), f"--{flag[2:].replace('-', '_')}", shortest(flag)])
+            )
         words.extend([f"{flag}={value}"] if draw(st.booleans()) else [flag, value])
     return words
 
@@ -139,7 +141,9 @@ def test_respelling_keeps_the_verdict(data: st.DataObject, form: str) -> None:
     pairs = data.draw(chosen())
     words = data.draw(respelled(pairs))
     container, more, volumes = in_form(form, words)
-    assert verdicts(container, more, volumes) == verdicts({"command": ["vllm", "serve", "/m"], "args": canonical(pairs)})
+    assert verdicts(container, more, volumes) == verdicts(
+        {"command": ["vllm", "serve", "/m"], "args": canonical(pairs)}
+    )
 
 
 @settings(max_examples=12, deadline=None)
@@ -209,7 +213,9 @@ def _json(text: str) -> str:
 REFERENCE = _Reference()
 PIECES = st.one_of(
     st.sampled_from([flag for option in TABLE.options if not option.choices for flag in option.flags]),
-    st.sampled_from(["--tensor-parallel", "--max-num", "-t", "-q", "-qfp8", "--enf", "--block", "--no-enable-chunked", "-dp=2"]),
+    st.sampled_from(
+        ["--tensor-parallel", "--max-num", "-t", "-q", "-qfp8", "--enf", "--block", "--no-enable-chunked", "-dp=2"]
+    ),
     st.sampled_from(["4", "8k", "-1", "fp8", "None", "{}", "0.5", "true", "x"]),
     st.sampled_from(["--max-model-len=8K", "--stream-interval=10", "--block-size=", "--enforce-eager=1", "-tp=4"]),
 )

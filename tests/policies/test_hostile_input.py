@@ -19,7 +19,28 @@ from srvmod.policies.report import FORMATS, render
 from tests.policies.table import HERE
 
 BASE = (HERE / "base.yaml").read_text()
-MARKS = ["{{ x }}", "&a", "*a", "<<: *a", "\t", "- ", ": ", "---\n", "'", '"', "|", "$(", "${A", "`", "\\", "{", "]", "\x00", "é", "!!python/object:os.system "]
+MARKS = [
+    "{{ x }}",
+    "&a",
+    "*a",
+    "<<: *a",
+    "\t",
+    "- ",
+    ": ",
+    "---\n",
+    "'",
+    '"',
+    "|",
+    "$(",
+    "${A",
+    "`",
+    "\\",
+    "{",
+    "]",
+    "\x00",
+    "é",
+    "!!python/object:os.system ",
+]
 
 
 def world_of(data: bytes) -> World:

@@ -35,9 +35,7 @@ def run(case_name: str, without: Rule | None = None) -> Result:
 
 def about(case: Case, result: Result, severity: Severity) -> list[Finding]:
     return [
-        one
-        for one in result.of(severity)
-        if one.clause == case.clause and (not case.rule or one.rule == case.rule)
+        one for one in result.of(severity) if one.clause == case.clause and (not case.rule or one.rule == case.rule)
     ]
 
 
