@@ -325,7 +325,8 @@ def test_a_slow_reader_gets_everything_merged(weights: Path) -> None:
     choices, length = 8, 3000
 
     async def ask() -> None:
-        async with serving(slower(make_config(weights), 0.05)) as server:
+        config = make_config(weights, env={"VLLM_HTTP_TIMEOUT_KEEP_ALIVE": "60"})
+        async with serving(slower(config, 0.05)) as server:
             made = socket.socket()
             made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # so that the server notices soon
             made.setblocking(False)
