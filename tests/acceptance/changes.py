@@ -61,6 +61,7 @@ CERTIFICATE = "arn:aws:acm:us-east-1:111122223333:certificate/01234567-89ab-cdef
 PRICE = {"usd": 40.0, "readOn": "2026-11-29", "source": "a contract"}
 
 MUTABLE = (
+    Case("aws.logRetentionDays", 180),
     Case("network.natGateways", "perZone"),
     Case("network.flowLogs", False),
     Case("cluster.endpointPublicAccess", True, {"cluster.endpointPublicAccessCidrs": ["203.0.113.0/24"]}),

@@ -23,7 +23,7 @@ def test_the_bucket_comes_before_everything_else_and_again(tmp_path: Path) -> No
     with account("prod", tmp_path, lambda sections: None) as prod:
         for times in (1, 2):
             done = subprocess.run(
-                ["bash", "-c", block.text + " --non-interactive"], cwd=tmp_path / "project",
+                ["bash", "-c", f"{block.text.strip()} --non-interactive"], cwd=tmp_path / "project",
                 env=prod.variables, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL, check=False,
             )  # fmt: skip
             assert done.returncode == 0, f"run {times}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
