@@ -12,7 +12,7 @@ def of_known_version(version: Any) -> int:
     """The version, when it is the one this program reads. Raises ValueError before anything is configured wrongly."""
     if version != CONTRACT_VERSION:
         raise ValueError(
-            f"contractVersion = {version!r}; allowed: {CONTRACT_VERSION}; fix: read in the service's docs/outputs.md "
+            f"contractVersion = {version:g}; allowed: {CONTRACT_VERSION}; fix: read in the service's docs/outputs.md "
             "what changed, adapt this program, then CONTRACT_VERSION"
         )
     return CONTRACT_VERSION
@@ -21,7 +21,7 @@ def of_known_version(version: Any) -> int:
 def client_settings(outputs: dict[str, Any]) -> dict[str, Any]:
     """What an application needs to call the service. The API key isn't among it: it is read where it is kept."""
     endpoint, auth = outputs["endpoint"], outputs["auth"]
-    host = endpoint["hostname"] or "the gateway's address"
+    host = endpoint.get("hostname") or "the gateway's address"  # a null output is absent in a StackReference
     return {
         "baseUrl": f"{endpoint['scheme']}://{host}:{endpoint['port']}{endpoint['path']}",
         "model": outputs["model"]["servedName"],

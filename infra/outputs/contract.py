@@ -1,7 +1,7 @@
 """The stack's outputs: names, types and meanings. Nothing here is secret.
 
 Removing a field or changing its type needs a higher CONTRACT_VERSION; adding one doesn't. docs/outputs.md says how to
-read them, examples/consumer does it.
+read them, examples/consumer does it. A field that may be None is absent in a StackReference.
 """
 
 from typing import Any
