@@ -23,6 +23,11 @@ def weights_bucket(settings: Settings) -> str:
     return names(settings).of(f"weights-{settings.aws.account_id}").lower()
 
 
+def log_bucket(settings: Settings) -> str:
+    """Name of the bucket that takes the weights bucket's access logs."""
+    return names(settings).of(f"logs-{settings.aws.account_id}").lower()
+
+
 def vpc_name(settings: Settings) -> str:
     """`Name` tag of the VPC that the program makes."""
     return names(settings).of(VPC)

@@ -15,6 +15,7 @@ from srvmod.infra.aws.documents import trust
 from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
 from srvmod.infra.aws.names import DISCOVERY_TAG, Account, Names
 from srvmod.infra.aws.role import Role, RoleArgs
+from srvmod.infra.aws.system_nodes import SystemNodeGroup, SystemNodeGroupArgs, SystemNodes
 from srvmod.infra.settings import AccessScope, AdminSettings
 
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
@@ -46,16 +47,6 @@ NODE_POLICIES = {
 
 
 @dataclass(frozen=True)
-class SystemNodes:
-    """The managed node group that carries controllers; Karpenter's two replicas need two nodes."""
-
-    instance_types: Sequence[str]
-    minimum: int = 2
-    maximum: int = 4
-    disk_gib: int = 50
-
-
-@dataclass(frozen=True)
 class ClusterArgs:
     """`public_access_cidrs` empty means that the API endpoint is private; `service_cidr` holds the addresses of
     Services."""
@@ -67,6 +58,8 @@ class ClusterArgs:
     version: str
     service_cidr: str
     system_nodes: SystemNodes
+    log_key_arn: pulumi.Input[str]
+    log_retention_days: int
     public_access_cidrs: Sequence[str] = ()
     admins: Sequence[AdminSettings] = ()
     deletion_protection: bool = True
@@ -140,6 +133,15 @@ class Cluster(pulumi.ComponentResource):
             ),
             self._child,
         )
+        # Before the cluster: EKS would make the group itself, kept for ever and under no key of ours.
+        logs = aws.cloudwatch.LogGroup(
+            f"{name}-control-plane",
+            name=args.names.control_plane_log_group,
+            retention_in_days=args.log_retention_days,
+            kms_key_id=args.log_key_arn,
+            tags=args.names.tags("control-plane-logs"),
+            opts=pulumi.ResourceOptions(parent=self, protect=args.deletion_protection),
+        )
         return eks.Cluster(
             name,
             name=args.names.cluster,
@@ -166,7 +168,9 @@ class Cluster(pulumi.ComponentResource):
             coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
             tags=args.names.tags("cluster"),
             # EKS refuses to delete a protected cluster only after everything inside is gone; the engine refuses first.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=role.attachments, protect=args.deletion_protection),
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=[logs, *role.attachments], protect=args.deletion_protection
+            ),
         )
 
     def _admins(self, control_plane: eks.Cluster) -> None:
@@ -205,28 +209,19 @@ class Cluster(pulumi.ComponentResource):
             self._child,
         )
         early = [self._addon(control_plane, addon, []) for addon in args.addons if addon.name in BEFORE_NODES]
-        size = args.system_nodes
-        group = aws.eks.NodeGroup(
+        nodes = SystemNodeGroup(
             f"{name}-system",
-            cluster_name=control_plane.eks_cluster.name,
-            # Named by the engine: a changed instance type makes a second group before the first goes.
-            node_role_arn=role.arn,
-            subnet_ids=args.private_subnet_ids,
-            scaling_config=aws.eks.NodeGroupScalingConfigArgs(
-                min_size=size.minimum, max_size=size.maximum, desired_size=size.minimum
+            SystemNodeGroupArgs(
+                args.names,
+                control_plane.eks_cluster.name,
+                args.private_subnet_ids,
+                role.arn,
+                args.version,
+                args.system_nodes,
             ),
-            instance_types=list(size.instance_types),
-            ami_type="AL2023_x86_64_STANDARD",
-            capacity_type="ON_DEMAND",
-            disk_size=size.disk_gib,
-            labels={"srvmod.dev/nodes": "system"},
-            update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
-            version=args.version,
-            tags=args.names.tags("system"),
-            opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[*early, *role.attachments], ignore_changes=["scalingConfig.desiredSize"]
-            ),
+            pulumi.ResourceOptions(parent=self, depends_on=[*early, *role.attachments]),
         )
+        group = nodes.group
         late = [self._addon(control_plane, addon, [group]) for addon in args.addons if addon.name not in BEFORE_NODES]
         return [*early, group, *late]
 

@@ -6,7 +6,7 @@ import pulumi
 import pulumi_aws as aws
 
 from srvmod.infra.aws.documents.keys import key_policy
-from srvmod.infra.aws.documents.statements import to_json
+from srvmod.infra.aws.documents.statements import Document, to_json
 from srvmod.infra.aws.names import Account, Names
 
 DELETION_WINDOW_DAYS = 30
@@ -14,11 +14,12 @@ DELETION_WINDOW_DAYS = 30
 
 @dataclass(frozen=True)
 class EncryptionKeyArgs:
-    """`purpose` becomes part of the alias and the description."""
+    """`purpose` becomes part of the alias and the description; `policy` is the account's own when left out."""
 
     names: Names
     account: Account
     purpose: str
+    policy: Document | None = None
 
 
 class EncryptionKey(pulumi.ComponentResource):
@@ -35,7 +36,7 @@ class EncryptionKey(pulumi.ComponentResource):
             description=f"{args.names.cluster}: {args.purpose}",
             enable_key_rotation=True,
             deletion_window_in_days=DELETION_WINDOW_DAYS,
-            policy=to_json(key_policy(args.account)),
+            policy=to_json(args.policy or key_policy(args.account)),
             tags=args.names.tags(part),
             opts=child,
         )

@@ -10,30 +10,32 @@ from srvmod.infra.aws.documents.flow_logs import writer_policy
 from srvmod.infra.aws.names import Account, Names
 from srvmod.infra.aws.role import Role, RoleArgs
 
-RETENTION_DAYS = 90
 AGGREGATION_SECONDS = 600
 
 
 @dataclass(frozen=True)
 class FlowLogsArgs:
-    """The VPC whose traffic is logged."""
+    """The VPC whose traffic is logged; the key encrypts the logs."""
 
     names: Names
     account: Account
     vpc_id: pulumi.Input[str]
+    key_arn: pulumi.Input[str]
+    retention_days: int
 
 
 class FlowLogs(pulumi.ComponentResource):
-    """Accepted and refused flows of the VPC in a log group, kept for RETENTION_DAYS."""
+    """Accepted and refused flows of the VPC in a log group."""
 
     def __init__(self, name: str, args: FlowLogsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("srvmod:aws:FlowLogs", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        log_group = f"/aws/vpc/{args.names.of('flows')}"
+        log_group = args.names.flow_log_group
         group = aws.cloudwatch.LogGroup(
             name,
             name=log_group,
-            retention_in_days=RETENTION_DAYS,
+            retention_in_days=args.retention_days,
+            kms_key_id=args.key_arn,
             tags=args.names.tags("flows"),
             opts=child,
         )

@@ -9,11 +9,14 @@ import pulumi_kubernetes as k8s
 
 from srvmod.infra import identifiers
 from srvmod.infra.aws.api_keys import api_keys
-from srvmod.infra.aws.cluster import Cluster, ClusterArgs, SystemNodes
+from srvmod.infra.aws.cluster import Cluster, ClusterArgs
+from srvmod.infra.aws.documents.keys import log_key_policy
+from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
 from srvmod.infra.aws.load_balancer_identity import LoadBalancerIdentity, LoadBalancerIdentityArgs
 from srvmod.infra.aws.network import ExistingNetwork, Network, NetworkArgs, NewNetwork
 from srvmod.infra.aws.node_identity import NodeIdentity, NodeIdentityArgs
 from srvmod.infra.aws.subnets import split
+from srvmod.infra.aws.system_nodes import SystemNodes
 from srvmod.infra.aws.weights import Weights, WeightsArgs
 from srvmod.infra.labels import SERVING, WEIGHT_CACHE
 from srvmod.infra.settings import ChartMode, NatGateways, Settings
@@ -39,7 +42,12 @@ def build(settings: Settings) -> Cloud:
     names, account = identifiers.names(settings), identifiers.account(settings)
     provider = aws.Provider("aws", region=account.region, allowed_account_ids=[account.id])
     opts = pulumi.ResourceOptions(providers={"aws": provider})
-    network = Network("network", NetworkArgs(names, account, _network(settings)), opts)
+    groups = [names.flow_log_group, names.control_plane_log_group]
+    log_key = EncryptionKey(
+        "logs-key", EncryptionKeyArgs(names, account, "logs", log_key_policy(account, groups)), opts
+    )
+    kept = settings.aws.log_retention_days
+    network = Network("network", NetworkArgs(names, account, _network(settings), log_key.arn, kept), opts)
     size = settings.cluster.system_nodes
     cluster = Cluster(
         "cluster",
@@ -51,6 +59,8 @@ def build(settings: Settings) -> Cloud:
             version=settings.cluster.kubernetes_version.value,
             service_cidr=str(settings.cluster.service_cidr),
             system_nodes=SystemNodes([size.instance_type], minimum=size.min, maximum=size.max),
+            log_key_arn=log_key.arn,
+            log_retention_days=kept,
             public_access_cidrs=[str(cidr) for cidr in settings.cluster.endpoint_public_access_cidrs],
             admins=settings.cluster.admins,
             deletion_protection=settings.cluster.deletion_protection,
@@ -66,6 +76,8 @@ def build(settings: Settings) -> Cloud:
             account,
             cluster.eks_name,
             bucket=identifiers.weights_bucket(settings),
+            log_bucket=identifiers.log_bucket(settings),
+            log_retention_days=kept,
             prefix=settings.model.weights_prefix,
             repository=settings.weight_cache_repository,
             namespace=SERVING,

@@ -29,6 +29,16 @@ class Names:
         """Name of a part of the deployment, e.g. `srvmod-prod-karpenter`."""
         return f"{self.cluster}-{part}"
 
+    @property
+    def flow_log_group(self) -> str:
+        """Log group of the VPC's flows."""
+        return f"/aws/vpc/{self.of('flows')}"
+
+    @property
+    def control_plane_log_group(self) -> str:
+        """Log group of the control plane; EKS writes to this name and no other."""
+        return f"/aws/eks/{self.cluster}/cluster"
+
     def tags(self, part: str, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Tags of a part: its name, the environment, the stack's own tags, then `more`."""
         return {

@@ -13,7 +13,7 @@ from srvmod.infra import identifiers, versions
 from srvmod.infra.aws.network import INTERFACE_ENDPOINTS
 from srvmod.infra.settings import ChartMode, NatGateways, Settings
 
-KEY_PURPOSES = ("secrets", "weights")
+KEY_PURPOSES = ("logs", "secrets", "weights")
 """Purposes of the KMS keys that the program makes."""
 
 

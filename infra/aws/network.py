@@ -60,11 +60,13 @@ class ExistingNetwork:
 
 @dataclass(frozen=True)
 class NetworkArgs:
-    """`network` says whether the VPC is made or taken."""
+    """`network` says whether the VPC is made or taken; the key encrypts its flow logs."""
 
     names: Names
     account: Account
     network: NewNetwork | ExistingNetwork
+    log_key_arn: pulumi.Input[str]
+    log_retention_days: int
 
 
 class Network(pulumi.ComponentResource):
@@ -110,6 +112,8 @@ class Network(pulumi.ComponentResource):
             tags=tags(VPC),
             opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(protect=network.protect)),
         )
+        # Every VPC has a group that lets all its members talk; nothing is in it, and now it lets nothing through.
+        aws.ec2.DefaultSecurityGroup(name, vpc_id=vpc.id, tags=tags("default"), opts=self._child)
         private = [self._subnet(vpc, zone, network, public=False) for zone in network.zones]
         public = (
             []
@@ -131,7 +135,12 @@ class Network(pulumi.ComponentResource):
                 )
         self._endpoints(vpc, network.cidr, private, tables)
         if network.flow_logs:
-            FlowLogs(f"{name}-flows", FlowLogsArgs(self._args.names, self._args.account, vpc.id), self._child)
+            args = self._args
+            FlowLogs(
+                f"{name}-flows",
+                FlowLogsArgs(args.names, args.account, vpc.id, args.log_key_arn, args.log_retention_days),
+                self._child,
+            )
         self.vpc_id = vpc.id
         self.private_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in private])
 

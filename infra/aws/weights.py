@@ -9,21 +9,26 @@ from srvmod.infra.aws.documents import trust, weights
 from srvmod.infra.aws.documents.statements import to_json
 from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
 from srvmod.infra.aws.names import Account, Names
+from srvmod.infra.aws.private_bucket import PrivateBucket, PrivateBucketArgs
 from srvmod.infra.aws.role import Role, RoleArgs
 
 KEPT_IMAGES = 20
+EARLIER_DAYS = 30
+"""How long an overwritten or deleted object can be had back."""
 
 
 @dataclass(frozen=True)
 class WeightsArgs:
-    """`prefix` is the key prefix of all revisions, without slashes at its ends; `repository` names the store of the
-    cache's image; `force_destroy` lets the bucket go together with its objects (never in production); `protect` refuses
-    changes that would replace the bucket."""
+    """`log_bucket` takes the access logs of `bucket`; `prefix` is the key prefix of all revisions, without slashes at
+    its ends; `repository` names the store of the cache's image; `force_destroy` lets the buckets go together with their
+    objects (never in production); `protect` refuses changes that would replace the bucket."""
 
     names: Names
     account: Account
     cluster_name: pulumi.Input[str]
     bucket: str
+    log_bucket: str
+    log_retention_days: int
     prefix: str
     repository: str
     namespace: str
@@ -66,55 +71,41 @@ class Weights(pulumi.ComponentResource):
 
     def _bucket(self) -> pulumi.Output[str]:
         name, args = self._name, self._args
-        bucket = aws.s3.Bucket(
+        logs = PrivateBucket(
+            f"{name}-logs",
+            PrivateBucketArgs(
+                args.names,
+                "access-logs",
+                args.log_bucket,
+                weights.log_bucket_policy(args.account, args.log_bucket, args.bucket),
+                # S3 delivers access logs only to buckets under its own key.
+                key_arn=None,
+                expire_days=args.log_retention_days,
+                earlier_days=EARLIER_DAYS,
+                force_destroy=args.force_destroy,
+            ),
+            self._child,
+        )
+        bucket = PrivateBucket(
             name,
-            bucket=args.bucket,
-            force_destroy=args.force_destroy,
-            tags=args.names.tags("weights"),
-            opts=pulumi.ResourceOptions.merge(self._child, pulumi.ResourceOptions(protect=args.protect)),
+            PrivateBucketArgs(
+                args.names,
+                "weights",
+                args.bucket,
+                weights.bucket_policy(args.account, args.bucket),
+                key_arn=self.key_arn,
+                earlier_days=EARLIER_DAYS,
+                force_destroy=args.force_destroy,
+                protect=args.protect,
+            ),
+            self._child,
         )
-        aws.s3.BucketOwnershipControls(
-            name,
-            bucket=bucket.bucket,
-            rule=aws.s3.BucketOwnershipControlsRuleArgs(object_ownership="BucketOwnerEnforced"),
-            opts=self._child,
-        )
-        aws.s3.BucketVersioning(
-            name,
-            bucket=bucket.bucket,
-            versioning_configuration=aws.s3.BucketVersioningVersioningConfigurationArgs(status="Enabled"),
-            opts=self._child,
-        )
-        encryption = aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
-            sse_algorithm="aws:kms", kms_master_key_id=self.key_arn
-        )
-        aws.s3.BucketServerSideEncryptionConfiguration(
-            name,
-            bucket=bucket.bucket,
-            rules=[
-                aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
-                    apply_server_side_encryption_by_default=encryption,
-                    # One data key per bucket and time window instead of one KMS call per ranged GET.
-                    bucket_key_enabled=True,
-                )
-            ],
-            opts=self._child,
-        )
-        closed = aws.s3.BucketPublicAccessBlock(
+        aws.s3.BucketLogging(
             name,
             bucket=bucket.bucket,
-            block_public_acls=True,
-            block_public_policy=True,
-            ignore_public_acls=True,
-            restrict_public_buckets=True,
-            opts=self._child,
-        )
-        aws.s3.BucketPolicy(
-            name,
-            bucket=bucket.bucket,
-            policy=to_json(weights.bucket_policy(args.account, args.bucket)),
-            # S3 answers 409 when both are written at the same time.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[closed]),
+            target_bucket=logs.bucket,
+            target_prefix=weights.LOG_PREFIX,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[logs.ready]),
         )
         return bucket.arn
 

@@ -17,6 +17,12 @@ class Partition(StrEnum):
     CHINA = "aws-cn"
 
 
+LOG_RETENTION_DAYS = frozenset(
+    {1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653}
+)
+"""What CloudWatch Logs offers (AWS::Logs::LogGroup, RetentionInDays)."""
+
+
 class AwsSettings(Section):
     """The account that everything is made in."""
 
@@ -37,6 +43,14 @@ class AwsSettings(Section):
         | None
     ) = None
     """Address at which pods reach simulated AWS; real AWS has its own."""
+    log_retention_days: Annotated[
+        int,
+        Allowed(
+            f"one of {', '.join(map(str, sorted(LOG_RETENTION_DAYS)))} (CloudWatch Logs)",
+            also=lambda days: days in LOG_RETENTION_DAYS,
+        ),
+    ] = 365
+    """How long flow logs, control-plane logs and access logs are kept."""
     partition: Annotated[Partition, Allowed("aws, aws-us-gov or aws-cn")] = Partition.AWS
     """Partition of the account; part of every ARN."""
 

@@ -34,6 +34,8 @@ LIKE: Mapping[tuple[str, str], str] = {
     ("aws:ec2/internetGateway:InternetGateway", "id"): "igw-0123456789abcdef0",
     ("aws:ec2/natGateway:NatGateway", "id"): "nat-0123456789abcdef0",
     ("aws:ec2/eip:Eip", "id"): "eipalloc-0123456789abcdef0",
+    ("aws:ec2/launchTemplate:LaunchTemplate", "id"): "lt-0123456789abcdef0",
+    ("aws:ec2/launchTemplate:LaunchTemplate", "latestVersion"): "1",
     ("eks:index:Cluster", "securityGroupId"): "sg-0123456789abcdef0",
 }
 """What an output looks like where a recorded graph has a placeholder, by the type that it comes from."""
@@ -123,6 +125,8 @@ def _shaped(arg: Arg, value: Any, rule: dict[str, Any], root: Any) -> Any:
         return [{"Key": key, "Value": text} for key, text in value.items()]
     if a_list and arg.cfn in ONE_OF_MANY:
         return [value]
+    if value in ("true", "false") and "boolean" in kinds:  # Terraform's way to say that one may be left out
+        return value == "true"
     if arg.document and isinstance(value, str) and "object" in kinds:
         return json.loads(value)
     return value

@@ -144,7 +144,7 @@ def test_weight_cache_comes_from_the_stacks_own_repository(env: str) -> None:
 @everywhere
 def test_the_cache_reads_the_bucket_that_exists_as_who_may(env: str) -> None:
     recorded = graph(env)
-    bucket = one(recorded, "aws:s3/bucket:Bucket").inputs["bucket"]
+    bucket = one(recorded, "aws:s3/bucket:Bucket", "weights").inputs["bucket"]
     cache = one(recorded, "kubernetes:apps/v1:DaemonSet", "weight-cache").inputs["spec"]["template"]["spec"]
     variables = {entry["name"]: entry.get("value") for entry in cache["containers"][0]["env"]}
     assert variables["BUCKET"] == bucket == recorded.outputs["weights"]["bucket"]

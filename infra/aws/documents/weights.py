@@ -15,6 +15,28 @@ def bucket_policy(account: Account, bucket: str) -> Document:
     return document(deny_insecure_transport("s3:*", [arn, f"{arn}/*"]))
 
 
+LOG_PREFIX = "weights/"
+"""Key prefix of the weights bucket's access logs."""
+
+
+def log_bucket_policy(account: Account, bucket: str, source: str) -> Document:
+    """S3 may deliver the access logs of `source`, for this account only; TLS only."""
+    arn = bucket_arn(account, bucket)
+    return document(
+        allow(
+            "DeliverAccessLogs",
+            ["s3:PutObject"],
+            [f"{arn}/{LOG_PREFIX}*"],
+            principal={"Service": "logging.s3.amazonaws.com"},
+            conditions={
+                "ArnLike": {"aws:SourceArn": bucket_arn(account, source)},
+                "StringEquals": {"aws:SourceAccount": account.id},
+            },
+        ),
+        deny_insecure_transport("s3:*", [arn, f"{arn}/*"]),
+    )
+
+
 def reader_policy(account: Account, bucket: str, prefix: str, key_arn: str) -> Document:
     """Read the objects under `prefix` and decrypt them, nothing else."""
     arn = bucket_arn(account, bucket)

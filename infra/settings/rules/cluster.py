@@ -11,6 +11,7 @@ WIDEST_PREFIX = 8
 SIMULATED_ACCOUNT = "123456789012"
 """The account that simulated AWS answers for; no company's."""
 PRODUCTION = "prod"
+YEAR_DAYS = 365
 LONGEST_CLUSTER_NAME = 39
 """EventBridge rules have at most 64 characters, of which ours take up to 25; buckets 63, of which 21."""
 CLUSTER_NAME = rf"[a-z](?:[a-z0-9-]{{0,{LONGEST_CLUSTER_NAME - 2}}}[a-z0-9])?"
@@ -126,6 +127,12 @@ def production_is_protected(s: Settings) -> Iterator[Finding]:
         )
 
 
+def production_keeps_its_logs(s: Settings) -> Iterator[Finding]:
+    """Who did what in prod can be told for a year (PCI DSS 4.0, 10.5.1)."""
+    if s.stack == PRODUCTION and s.aws.log_retention_days < YEAR_DAYS:
+        yield Finding(("aws", "logRetentionDays"), "is less than a year in prod", f"at least {YEAR_DAYS}")
+
+
 def production_is_real(s: Settings) -> Iterator[Finding]:
     """A stack called prod serves people."""
     if s.stack == PRODUCTION and s.aws.simulated:
@@ -143,4 +150,5 @@ RULES: tuple[Rule, ...] = (
     system_nodes,
     production_is_protected,
     production_is_real,
+    production_keeps_its_logs,
 )

@@ -152,6 +152,7 @@ class NodeGroup(Resource):
         }),
         "version": Arg("Version"),
         "releaseVersion": Arg("ReleaseVersion"),
+        "launchTemplate": Arg("LaunchTemplate", of={"id": Arg("Id"), "version": Arg("Version", required=True)}),
         **TAGS,
     }  # fmt: skip
     outputs = ("arn", "resources", "status")
@@ -164,7 +165,8 @@ class NodeGroup(Resource):
             instanceTypes=props.get("instanceTypes"), amiType=props.get("amiType"),
             capacityType=props.get("capacityType"), diskSize=props.get("diskSize"), labels=props.get("labels"),
             taints=props.get("taints"), updateConfig=props.get("updateConfig"), version=props.get("version"),
-            releaseVersion=props.get("releaseVersion"), tags=aws.tags(props) or None)  # fmt: skip
+            releaseVersion=props.get("releaseVersion"), launchTemplate=props.get("launchTemplate"),
+            tags=aws.tags(props) or None)  # fmt: skip
         return f"{props['clusterName']}:{props['nodeGroupName']}"
 
     def _found(self, aws: Aws, identity: str) -> Props:
@@ -175,7 +177,7 @@ class NodeGroup(Resource):
     def read(self, aws: Aws, identity: str, props: Props) -> Props | None:
         group = self._found(aws, identity)
         same = ("scalingConfig", "instanceTypes", "amiType", "capacityType", "diskSize", "labels", "taints",
-                "updateConfig", "version", "releaseVersion", "status", "clusterName")  # fmt: skip
+                "updateConfig", "version", "releaseVersion", "launchTemplate", "status", "clusterName")  # fmt: skip
         return {
             **{k: group[k] for k in same if k in group},
             "arn": group["nodegroupArn"],
@@ -198,9 +200,10 @@ class NodeGroup(Resource):
             changes["taints"] = {"addOrUpdateTaints": after, "removeTaints": gone}
         if changes:
             aws("eks", "update_nodegroup_config", clusterName=cluster, nodegroupName=name, **changes)
-        if changed(old, new, "version", "releaseVersion"):
+        if changed(old, new, "version", "releaseVersion", "launchTemplate"):
             aws("eks", "update_nodegroup_version", clusterName=cluster, nodegroupName=name,
-                version=new.get("version"), releaseVersion=new.get("releaseVersion"))  # fmt: skip
+                version=new.get("version"), releaseVersion=new.get("releaseVersion"),
+                launchTemplate=new.get("launchTemplate"))  # fmt: skip
         retag(aws, self._found(aws, identity)["nodegroupArn"], old, new)
 
     def delete(self, aws: Aws, identity: str, props: Props) -> None:

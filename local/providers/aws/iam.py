@@ -1,4 +1,4 @@
-"""Roles and policies."""
+"""Roles, policies and instance profiles."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import json
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_list, as_map, tag_changes
+from srvmod.local.providers.aws.base import TAGS, Arg, Resource, as_list, as_map, half_made, tag_changes
 from srvmod.local.providers.aws.client import Aws, Refused
+from srvmod.local.providers.aws.eks_common import time_text
 from srvmod.local.providers.values import Props
 
 
@@ -196,4 +197,53 @@ class RolePolicy(Resource):
         aws("iam", "delete_role_policy", RoleName=role, PolicyName=name)
 
 
-TYPES: tuple[Resource, ...] = (Role(), Policy(), RolePolicyAttachment(), RolePolicy())
+class InstanceProfile(Resource):
+    token = "aws:iam/instanceProfile:InstanceProfile"
+    cfn = "AWS::IAM::InstanceProfile"
+    args: ClassVar = {
+        "name": Arg("InstanceProfileName"),
+        "role": Arg("Roles"),
+        "tags": Arg(),  # CloudFormation has none
+    }
+    outputs = ("arn", "createDate", "uniqueId")
+    absent = ("namePrefix",)
+    autoname = "name"
+    longest_name = 128
+
+    def create(self, aws: Aws, props: Props) -> str:
+        aws("iam", "create_instance_profile", InstanceProfileName=props["name"], Tags=as_list(aws.tags(props)))
+        with half_made(props["name"]):
+            self._hold(aws, props["name"], None, props.get("role"))
+        return str(props["name"])
+
+    def _hold(self, aws: Aws, name: str, old: str | None, new: str | None) -> None:
+        if old and old != new:
+            aws("iam", "remove_role_from_instance_profile", InstanceProfileName=name, RoleName=old)
+        if new and old != new:
+            aws("iam", "add_role_to_instance_profile", InstanceProfileName=name, RoleName=new)
+
+    def read(self, aws: Aws, identity: str, props: Props) -> Props | None:
+        found = aws("iam", "get_instance_profile", InstanceProfileName=identity)["InstanceProfile"]
+        state: Props = {
+            "arn": found["Arn"],
+            "createDate": time_text(found["CreateDate"]),
+            "uniqueId": found["InstanceProfileId"],
+            "name": identity,
+            "tags": as_map(found.get("Tags")),
+        }
+        return state | ({"role": found["Roles"][0]["RoleName"]} if found["Roles"] else {})
+
+    def update(self, aws: Aws, identity: str, old: Props, new: Props) -> None:
+        self._hold(aws, identity, old.get("role"), new.get("role"))
+        put, gone = tag_changes(aws, old, new)
+        if put:
+            aws("iam", "tag_instance_profile", InstanceProfileName=identity, Tags=as_list(put))
+        if gone:
+            aws("iam", "untag_instance_profile", InstanceProfileName=identity, TagKeys=gone)
+
+    def delete(self, aws: Aws, identity: str, props: Props) -> None:
+        self._hold(aws, identity, props.get("role"), None)
+        aws("iam", "delete_instance_profile", InstanceProfileName=identity)
+
+
+TYPES: tuple[Resource, ...] = (Role(), Policy(), RolePolicyAttachment(), RolePolicy(), InstanceProfile())

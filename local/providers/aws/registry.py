@@ -9,10 +9,12 @@ from srvmod.local.providers.aws import (
     flow_log,
     iam,
     kms,
+    launch_template,
     network,
     registry_ecr,
     routing,
     s3,
+    s3_lifecycle,
     security,
     sqs,
     vpc_endpoint,
@@ -20,7 +22,8 @@ from srvmod.local.providers.aws import (
 from srvmod.local.providers.aws.base import Resource
 
 _MODULES = (
-    network, vpc_endpoint, routing, flow_log, security, iam, kms, eks, eks_attached, sqs, events, s3, registry_ecr,
+    network, vpc_endpoint, routing, flow_log, security, iam, kms, launch_template, eks, eks_attached, sqs, events, s3,
+    s3_lifecycle, registry_ecr,
 )  # fmt: skip
 
 TYPES: dict[str, Resource] = {kind.token: kind for module in _MODULES for kind in module.TYPES}

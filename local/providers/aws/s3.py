@@ -74,7 +74,7 @@ class Bucket(Resource):
             aws("s3", "delete_objects", Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
 
 
-class _Setting(Resource):
+class Setting(Resource):
     """One setting of a bucket: put, get and delete calls around one argument block. The bucket names it."""
 
     cfn = "AWS::S3::Bucket"
@@ -104,7 +104,7 @@ class _Setting(Resource):
         raise NotImplementedError
 
 
-class BucketVersioning(_Setting):
+class BucketVersioning(Setting):
     token = "aws:s3/bucketVersioning:BucketVersioning"
     put, get, remove = "put_bucket_versioning", "get_bucket_versioning", None
     args: ClassVar = {
@@ -123,7 +123,7 @@ class BucketVersioning(_Setting):
         aws("s3", self.put, Bucket=identity, VersioningConfiguration={"Status": "Suspended"})
 
 
-class BucketEncryption(_Setting):
+class BucketEncryption(Setting):
     token = "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
     put, get, remove = "put_bucket_encryption", "get_bucket_encryption", "delete_bucket_encryption"
     args: ClassVar = {
@@ -158,7 +158,7 @@ class BucketEncryption(_Setting):
         return {"rules": rules}
 
 
-class BucketPublicAccessBlock(_Setting):
+class BucketPublicAccessBlock(Setting):
     token = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"
     put, get, remove = "put_public_access_block", "get_public_access_block", "delete_public_access_block"
     names: ClassVar = {
@@ -179,7 +179,7 @@ class BucketPublicAccessBlock(_Setting):
         return {name: found["PublicAccessBlockConfiguration"][key] for name, key in self.names.items()}
 
 
-class BucketOwnershipControls(_Setting):
+class BucketOwnershipControls(Setting):
     token = "aws:s3/bucketOwnershipControls:BucketOwnershipControls"
     put, get = "put_bucket_ownership_controls", "get_bucket_ownership_controls"
     remove = "delete_bucket_ownership_controls"
@@ -196,7 +196,7 @@ class BucketOwnershipControls(_Setting):
         return {"rule": {"objectOwnership": found["OwnershipControls"]["Rules"][0]["ObjectOwnership"]}}
 
 
-class BucketPolicy(_Setting):
+class BucketPolicy(Setting):
     token = "aws:s3/bucketPolicy:BucketPolicy"
     cfn = "AWS::S3::BucketPolicy"
     put, get, remove = "put_bucket_policy", "get_bucket_policy", "delete_bucket_policy"
@@ -212,7 +212,7 @@ class BucketPolicy(_Setting):
         return {"policy": found["Policy"]}
 
 
-class BucketLogging(_Setting):
+class BucketLogging(Setting):
     token = "aws:s3/bucketLogging:BucketLogging"
     put, get, remove = "put_bucket_logging", "get_bucket_logging", None
     args: ClassVar = {

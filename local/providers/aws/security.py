@@ -56,6 +56,38 @@ class SecurityGroup(Resource):
         aws("ec2", "delete_security_group", GroupId=identity)
 
 
+class DefaultSecurityGroup(Resource):
+    """The group that every VPC has: taken over with all its rules removed, and left behind."""
+
+    token = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
+    cfn = "AWS::EC2::SecurityGroup"
+    args: ClassVar = {"vpcId": Arg("VpcId", required=True), **TAGS}
+    outputs = ("arn", "name", "description", "ownerId")
+    absent = ("namePrefix", "egress", "ingress", "revokeRulesOnDelete")
+
+    def create(self, aws: Aws, props: Props) -> str:
+        filters: Any = [{"Name": "vpc-id", "Values": [props["vpcId"]]}, {"Name": "group-name", "Values": ["default"]}]
+        group = one(aws, "describe_security_groups", "SecurityGroups", Filters=filters)
+        if group is None:
+            raise ValueError(f"{props['vpcId']} has no default security group")
+        identity = str(group["GroupId"])
+        if rules := group.get("IpPermissions"):
+            aws("ec2", "revoke_security_group_ingress", GroupId=identity, IpPermissions=rules)
+        if rules := group.get("IpPermissionsEgress"):
+            aws("ec2", "revoke_security_group_egress", GroupId=identity, IpPermissions=rules)
+        retag(aws, identity, {}, props)
+        return identity
+
+    def read(self, aws: Aws, identity: str, props: Props) -> Props | None:
+        return SecurityGroup().read(aws, identity, props)
+
+    def update(self, aws: Aws, identity: str, old: Props, new: Props) -> None:
+        retag(aws, identity, old, new)
+
+    def delete(self, aws: Aws, identity: str, props: Props) -> None:
+        """It goes with its VPC."""
+
+
 _RULE = {
     "ipProtocol": "IpProtocol",
     "fromPort": "FromPort",
@@ -147,4 +179,4 @@ class EgressRule(_Rule):
     args: ClassVar = _rule_args("DestinationSecurityGroupId")
 
 
-TYPES: tuple[Resource, ...] = (SecurityGroup(), IngressRule(), EgressRule())
+TYPES: tuple[Resource, ...] = (SecurityGroup(), DefaultSecurityGroup(), IngressRule(), EgressRule())

@@ -70,6 +70,21 @@ CASES: tuple[Case, ...] = (
         "10.0.0.1",
         "no podEndpoint",
     ),
+    Case(
+        "log retention that CloudWatch hasn't got",
+        {"aws.logRetentionDays": 100},
+        "srvmod:aws.logRetentionDays",
+        "100",
+        "90, 120, 150",
+    ),
+    Case(
+        "prod forgets its logs",
+        {"aws.logRetentionDays": 90, "cluster.deletionProtection": True},
+        "srvmod:aws.logRetentionDays",
+        "90",
+        "at least 365",
+        stack="prod",
+    ),
     Case("partition", {"aws.partition": "aws-cn"}, "srvmod:aws.partition", "aws-cn", "aws"),
     Case(
         "public without CIDRs",
