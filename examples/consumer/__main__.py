@@ -21,9 +21,10 @@ def of_known_version(version: Any) -> int:
 def client_settings(outputs: dict[str, Any]) -> dict[str, Any]:
     """What an application needs to call the service. The API key isn't among it: it is read where it is kept."""
     endpoint, auth = outputs["endpoint"], outputs["auth"]
-    host = endpoint.get("hostname") or "the gateway's address"  # a null output is absent in a StackReference
+    # A null output is absent in a StackReference: any name that leads to the gateway will do then.
+    host = endpoint.get("hostname", "GATEWAY")
     return {
-        "baseUrl": f"{endpoint['scheme']}://{host}:{endpoint['port']}{endpoint['path']}",
+        "baseUrl": f"{endpoint['scheme']}://{host}:{endpoint['port']:g}{endpoint['path']}",
         "model": outputs["model"]["servedName"],
         "keyHeader": auth["header"],
         "keyIn": auth["keysIn"],

@@ -59,6 +59,7 @@ def test_it_reads_what_the_service_exports(stack: Stack, consumer: Path) -> None
     assert found["model"] == outputs["model"]["servedName"]
     assert found["maxTokens"] == outputs["limits"]["maxModelTokens"]
     assert found["keyIn"] == outputs["auth"]["keysIn"]
+    assert found["baseUrl"] == "http://GATEWAY:80/v1", "a stack without a host name answers to any"
     assert found["simulated"] is True
 
 
