@@ -11,7 +11,7 @@ FORMATS = ("text", "github", "sarif", "junit", "json")
 UNUSABLE = 2
 
 
-def check(
+def check(  # noqa: PLR0917 - typer reads them as options
     paths: Annotated[list[str], typer.Argument(metavar="PATH…", help="Files, folders, or - for standard input.")],
     format_name: Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")] = "text",
     config: Annotated[Path | None, typer.Option(help="Numbers and levels (YAML or JSON).")] = None,

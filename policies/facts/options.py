@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from srvmod.policies.facts.values import Fact, Known, Maybe, Place, Unknown
 
-Value: TypeAlias = str | int | float | bool | None | tuple[str, ...]
+Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 """An option's value. JSON options keep their text."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-T = TypeVar("T", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Known(Generic[T]):
+class Known(Generic[T_co]):
     """An established value. `text` is how the input spells it, for messages."""
 
-    value: T
+    value: T_co
     place: Place
     text: str = ""
 
@@ -52,8 +52,8 @@ class Unknown:
     place: Place
 
 
-Fact: TypeAlias = Known[T] | Unknown
+Fact: TypeAlias = Known[T_co] | Unknown
 """Established or not."""
 
-Maybe: TypeAlias = Known[T] | Unknown | None
+Maybe: TypeAlias = Known[T_co] | Unknown | None
 """A fact, or None where the input says nothing and the default of whoever reads it holds."""

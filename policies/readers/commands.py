@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from srvmod.policies.facts import Fact, Place, Unknown
 from srvmod.policies.readers.environment import ConfigMaps, Environment, mounted_file
 from srvmod.policies.readers.pods import gpu_amounts
 from srvmod.policies.readers.programs import Program, find, of_image
-from srvmod.policies.readers.shell import Shell
+from srvmod.policies.readers.shell import Shell, Sourced
 from srvmod.policies.readers.tree import Cursor, place_in_text
 from srvmod.policies.readers.words import Word
 
@@ -29,6 +29,8 @@ class Run:
 
     program: Program
     assigned: dict[str, Fact[str]] = field(default_factory=dict[str, "Fact[str]"])
+    opened: Unknown | None = None
+    """Why its script may set more."""
 
 
 @dataclass
@@ -135,7 +137,7 @@ class Container:
     ) -> None:
         variables = {**self.environment.values, **assigned}
         missing = self.environment.unknown.reason if self.environment.unknown else ""
-        shell = Shell(variables, words, place_of, missing, own=set(assigned))
+        shell = Shell(variables, words, place_of, missing, source=self._sourced, own=set(assigned))
         for command in shell.run(script):
             if command.words and command.words[0].text == "eval":
                 joined = Word(" ".join(word.text for word in command.words[1:]), command.words[0].place)
@@ -145,7 +147,17 @@ class Container:
                 else:
                     self._script(joined.text, [], lambda _, place=joined.place: place, assigned, depth + 1)
                 continue
+            before = len(self.runs)
             self._words(command.words, {**assigned, **command.assigned}, depth + 1)
+            if command.open_environment:
+                opened = Unknown(command.open_environment, command.words[0].place)
+                self.runs[before:] = [replace(run, opened=run.opened or opened) for run in self.runs[before:]]
+
+    def _sourced(self, path: str) -> Sourced | None:
+        found = self.open_file(path)
+        if isinstance(found, Cursor) and found.raw():
+            return Sourced(found.raw(), lambda line: place_in_text(found, line))
+        return None
 
 
 def _wrapper(text: str) -> bool:

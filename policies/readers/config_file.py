@@ -56,6 +56,8 @@ def with_config_file(words: list[Word], parse: Complaints, open_file: OpenFile |
     if named.unknown:
         parse.unknowns.append(Unknown(named.unknown, named.place))
         return rest
+    if not named.text.endswith((".yaml", ".yml")):
+        parse.misuse("type", named, "vLLM reads only .yaml and .yml files", "--config FILE.yaml")
     found = open_file(named.text) if open_file else None
     if found is None or isinstance(found, Unknown):
         why = f"{named.text} isn't in the input" if found is None else found.reason

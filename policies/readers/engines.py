@@ -84,7 +84,7 @@ def _engine(container: Container, run: Run, workload: Workload, table: Table) ->
         readiness=probe(cursor["readinessProbe"]),
         liveness=probe(cursor["livenessProbe"]),
         pre_stop=_pre_stop(cursor.at("lifecycle", "preStop")),
-        open_env=container.environment.unknown,
+        open_env=container.environment.unknown or run.opened,
         cpu=amount(cursor, "cpu", 1000),
         memory=amount(cursor, "memory"),
     )

@@ -90,7 +90,7 @@ def environment(container: Cursor, namespace: str, maps: ConfigMaps) -> Environm
     return Environment(values, unknown)
 
 
-def _value(one: Cursor, namespace: str, maps: ConfigMaps, before: Environment) -> Fact[str]:
+def _value(one: Cursor, namespace: str, maps: ConfigMaps, before: Environment) -> Fact[str]:  # noqa: PLR0911 - one per source of a value
     source = one["valueFrom"]
     if not source:
         fact = one["value"].string()

@@ -46,7 +46,7 @@ class _Tokens:
             yield "", "", line
 
 
-def document(text: str) -> Document:
+def document(text: str) -> Document:  # noqa: PLR0912, PLR0915 - one loop instead of a recursion over the input
     """The one document of a text. Raises BadText."""
     tokens = _Tokens(text)
     problems: list[tuple[int, str]] = []

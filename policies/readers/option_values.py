@@ -42,7 +42,7 @@ def convert(option: Option, text: str) -> tuple[Value, Problem | None]:
     return value, problem
 
 
-def _typed(option: Option, text: str) -> tuple[Value, Problem | None]:
+def _typed(option: Option, text: str) -> tuple[Value, Problem | None]:  # noqa: PLR0911 - one per type
     kind = option.type
     if kind == "int":
         if re.fullmatch(r"\s*[+-]?\d+(_\d+)*\s*", text) and len(text) <= MOST_DIGITS:

@@ -56,13 +56,17 @@ PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 NEVER_RUN = {
     "echo", "printf", "grep", "pgrep", "pkill", "killall", "which", "type", "pip", "pip3", "uv", "test", "[", "[[",
     "cat", "ls", "curl", "wget", "sleep", "mkdir", "cp", "mv", "rm", "chmod", "sed", "awk", "kubectl", "helm", "true",
-    "set", "trap", "alias", "cd", "source", ".", "export", "apt-get", "tee", "ray", "huggingface-cli", "hf", "aws",
+    "set", "trap", "alias", "cd", "export", "apt-get", "tee", "ray", "huggingface-cli", "hf", "aws",
 }  # fmt: skip
-VLLM_OPTIONS = re.compile(r"--(?:tensor[-_]parallel[-_]size|max[-_]num[-_]seqs|gpu[-_]memory[-_]utilization|"
-                          r"max[-_]num[-_]batched[-_]tokens|served[-_]model[-_]name|max[-_]model[-_]len|"
-                          r"(?:enable|disable)[-_]chunked[-_]prefill|block[-_]size|kv[-_]cache[-_]dtype)(?:=|$)")  # fmt: skip
-OTHER_OPTIONS = re.compile(r"--(?:model[-_]path|mem[-_]fraction[-_]static|num[-_]shard|max[-_]batch[-_]prefill[-_]tokens|"
-                           r"tp[-_]size|backend|model[-_]repository|n[-_]gpu[-_]layers|model[-_]id)(?:=|$)")  # fmt: skip
+VLLM_OPTIONS = re.compile(
+    r"--(?:tensor[-_]parallel[-_]size|max[-_]num[-_]seqs|gpu[-_]memory[-_]utilization|max[-_]num[-_]batched[-_]tokens"
+    r"|served[-_]model[-_]name|max[-_]model[-_]len|(?:enable|disable)[-_]chunked[-_]prefill|block[-_]size"
+    r"|kv[-_]cache[-_]dtype)(?:=|$)"
+)
+OTHER_OPTIONS = re.compile(
+    r"--(?:model[-_]path|mem[-_]fraction[-_]static|num[-_]shard|max[-_]batch[-_]prefill[-_]tokens|tp[-_]size|backend"
+    r"|model[-_]repository|n[-_]gpu[-_]layers|model[-_]id)(?:=|$)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def routes(thing: KubeObject) -> Iterator[Route]:
             yield _route(thing, default, [default.raw()], found, ["/"], ())
 
 
-def _route(
+def _route(  # noqa: PLR0917 - the parts of one object
     thing: KubeObject,
     cursor: Cursor,
     services: list[str],

@@ -67,7 +67,7 @@ def duration(cursor: Cursor) -> Maybe[float]:
 
 
 def whole(found: Maybe[float], factor: float = 1, *, fractions: bool = False) -> Maybe[int]:
-    """A number times a factor as a whole one. A count such as 3.5 devices stays unknown unless `fractions` rounds up."""
+    """A number times a factor as a whole one. A count of 3.5 devices stays unknown unless `fractions` rounds up."""
     if not isinstance(found, Known):
         return found
     value = found.value * factor

@@ -105,10 +105,9 @@ def _names(cursor: Cursor) -> Iterator[MetricUse]:
         if count >= MOST_NAMES:
             return
         name = match[0].rstrip(":")
-        if text[match.end() : match.end() + 1] in {".", "*", "["} or name in seen:
-            # A pattern such as vllm:.* names nothing yet; "[5m]" after a name is a range and doesn't matter.
-            if text[match.end() : match.end() + 1] != "[" or name in seen:
-                continue
+        # A pattern such as vllm:.* names nothing yet.
+        if name in seen or text[match.end() : match.end() + 1] in {".", "*"}:
+            continue
         seen.add(name)
         place: Place = place_in_text(cursor, text.count("\n", 0, match.start()))
         yield MetricUse(name, place)

@@ -25,6 +25,16 @@ class Command:
 
     words: tuple[Word, ...]
     assigned: Mapping[str, Fact[str]]
+    open_environment: str = ""
+    """Why the command may see variables that nobody knows: a script was sourced that isn't in the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """A script that another one reads into itself."""
+
+    text: str
+    place_of: Callable[[int], Place]
 
 
 @dataclass
@@ -35,12 +45,16 @@ class Shell:
     positional: Sequence[Word]
     place_of: Callable[[int], Place]
     unknown_environment: str = ""
+    source: Callable[[str], Sourced | None] = lambda _: None
+    """Finds the text of a sourced script."""
+    sourced: str = ""
     arrays: dict[str, list[Word]] = field(default_factory=dict[str, list[Word]])
     own: set[str] = field(default_factory=set[str])
     """Names that the script itself sets or exports."""
     commands: list[Command] = field(default_factory=list[Command])
     depth: int = 0
     words_made: int = 0
+    sources_left: int = 8
 
     def run(self, script: str) -> list[Command]:
         """Every simple command of the script, those in branches too, in order."""
@@ -72,7 +86,7 @@ class Shell:
         self._simple(pending, conditional)
         return self.commands
 
-    def _simple(self, lexemes: list[Lexeme], conditional: bool) -> None:
+    def _simple(self, lexemes: list[Lexeme], conditional: bool) -> None:  # noqa: PLR0912 - one per builtin
         while lexemes and (lexemes[0].bare in OPENING | CLOSING | BETWEEN):
             word = lexemes[0].bare
             self.depth += (word in OPENING) - (word in CLOSING)
@@ -112,9 +126,23 @@ class Shell:
         if words and words[0].text == "shift":
             self.positional = self.positional[1:]
             return
+        if words and words[0].text in {"source", "."} and len(words) > 1:
+            self._source(words[1])
+            return
         exported = {name: self.variables[name] for name in self.own if name in self.variables}
         if words:
-            self.commands.append(Command(words, {**exported, **local}))
+            self.commands.append(Command(words, {**exported, **local}, self.sourced))
+
+    def _source(self, named: Word) -> None:
+        found = None if named.unknown else self.source(named.text)
+        if found is not None and self.sources_left > 0:
+            self.sources_left -= 1
+            before, self.place_of = self.place_of, found.place_of
+            self.run(found.text)
+            self.place_of = before
+        elif not named.text.endswith("/activate"):  # Of a Python environment: it sets only paths.
+            self.sourced = f"{named.text or 'a script'} is sourced and isn't in the input"
+            self.unknown_environment = self.unknown_environment or self.sourced
 
     def _set(self, name: str, value: Fact[str], branch: bool) -> None:
         place = value.place

@@ -41,7 +41,7 @@ class Template:
         return [self.single] if self.single is not None else list(self.spec["containers"].items())
 
 
-def of_object(thing: KubeObject) -> list[Template]:
+def of_object(thing: KubeObject) -> list[Template]:  # noqa: PLR0911 - one per kind
     """The pod templates of an object."""
     root = thing.root
     spec = root["spec"]
@@ -78,12 +78,11 @@ def _leader_worker(spec: Cursor) -> list[Template]:
     inner = spec["leaderWorkerTemplate"]
     size = inner["size"].integer() or Known(1, inner.place, "")
     group = Group(size, "leaderWorkerTemplate.size")
-    templates = [
+    return [
         _pod_template(inner[key], group, role, spec["replicas"])
         for key, role in (("leaderTemplate", "leader"), ("workerTemplate", "worker"))
         if inner[key]
     ]
-    return templates
 
 
 def _ray(cluster: Cursor, engines: tuple[Program, ...]) -> list[Template]:

@@ -66,7 +66,7 @@ class Opaque:
 Node: TypeAlias = Scalar | Sequence | Mapping | Opaque
 
 
-def from_plain(value: object, opaque: MappingABC[int, str] | None = None) -> Node:
+def from_plain(value: object, opaque: MappingABC[int, str] | None = None) -> Node:  # noqa: PLR0911 - one per type
     """A tree from dicts, lists and scalars without lines. `opaque`: id of a value that stands for an unknown → why."""
     if opaque and id(value) in opaque:
         return Opaque(opaque[id(value)])

@@ -23,7 +23,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _events = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType] - untyped
 
 
-class BadText(Exception):
+class BadText(Exception):  # noqa: N818 - the text is bad, not the program
     """Text that can't be read. `line` counts from 1."""
 
     def __init__(self, line: int, why: str, fix: str = "") -> None:

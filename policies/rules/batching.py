@@ -100,12 +100,10 @@ def _admission(engine: Engine, world: World, config: Config) -> Iterator[Finding
         what = f"prefill_schedule_interval is {interval.value}: prompts start only every {interval.value} steps"
         yield THROTTLE.error(interval.place, what, "leave --prefill-schedule-interval out")
     queued = line.option("max_num_queued_reqs")
-    if isinstance(queued, Known) and isinstance(queued.value, int) and isinstance(sessions, Known):
-        if queued.value < sessions.value:
-            what = (
-                f"max_num_queued_reqs is {queued.value}, below {sessions.value} sessions per engine ({sessions.text})"
-            )
-            yield THROTTLE.error(queued.place, what, f"at least {sessions.value}")
+    limit = queued.value if isinstance(queued, Known) and isinstance(queued.value, int) else None
+    if queued is not None and limit is not None and isinstance(sessions, Known) and limit < sessions.value:
+        what = f"max_num_queued_reqs is {limit}, below {sessions.value} sessions per engine ({sessions.text})"
+        yield THROTTLE.error(queued.place, what, f"at least {sessions.value}")
     budget = line.integer("max_num_batched_tokens")
     if isinstance(budget, Unknown):
         yield THROTTLE.unknown("max_num_batched_tokens", budget)

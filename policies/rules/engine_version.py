@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 
 from srvmod.contract import KV_BLOCK_TOKENS
 from srvmod.policies.config import Config
@@ -133,7 +134,7 @@ def _buckets(line: CommandLine) -> Iterator[Finding]:
         yield COMBINATIONS.error(given.place, f"custom_histogram_buckets: {problem}", allowed)
 
 
-def bucket_problem(text: Value) -> str:
+def bucket_problem(text: Value) -> str:  # noqa: PLR0911 - one per problem
     """What vLLM would say about histogram buckets; empty where it takes them."""
     try:
         content = json.loads(str(text))
@@ -150,7 +151,7 @@ def bucket_problem(text: Value) -> str:
         numbers = [edge for edge in edges if isinstance(edge, int | float) and not isinstance(edge, bool)]  # pyright: ignore[reportUnknownVariableType]
         if len(numbers) != len(edges) or numbers[0] <= 0:  # pyright: ignore[reportUnknownArgumentType]
             return f"{family} has edges that aren't positive numbers"
-        if any(later <= earlier for earlier, later in zip(numbers, numbers[1:], strict=False)):
+        if any(later <= earlier for earlier, later in pairwise(numbers)):
             return f"{family} has edges that don't increase"
     return ""
 

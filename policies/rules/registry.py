@@ -42,8 +42,9 @@ def judge(world: World, config: Config, rules: tuple[Rule, ...] = RULES) -> list
             if level == "off":
                 continue
             if level == "warning" and finding.severity is Severity.ERROR:
-                finding = replace(finding, severity=Severity.WARNING)
-            findings.append(finding)
+                findings.append(replace(finding, severity=Severity.WARNING))
+            else:
+                findings.append(finding)
     return sorted(_once(findings), key=lambda f: (f.place.source, f.place.line or 0, f.place.path, f.clause, f.rule))
 
 

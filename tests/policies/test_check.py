@@ -29,7 +29,7 @@ REPO = Path(__file__).parents[2]
 TODAY = date(2026, 12, 1)
 BASE = (HERE / "base.yaml").read_text()
 TP8 = BASE.replace("--tensor-parallel-size=4", "--tensor-parallel-size=8")
-ENVIRONMENTS = sorted(path.name for path in (REPO / "manifests").iterdir() if path.is_dir())
+ENVIRONMENTS = sorted(path.name for path in (REPO / "manifests").iterdir() if (path / "serving").is_dir())
 
 
 def result_of(text: str, config: Config | None = None) -> Result:

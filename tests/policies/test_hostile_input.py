@@ -121,8 +121,9 @@ def test_bombs_cost_what_their_text_costs() -> None:
         assert time.process_time() - start < 2
     doubling = "".join(f"        - {{name: V{i}, value: '$(V{i - 1})$(V{i - 1})'}}\n" for i in range(1, 60))
     text = (
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n    - name: e\n      image: vllm/vllm-openai\n"
-        "      args: [--model, m, -tp, $(V59)]\n      env:\n        - {name: V0, value: xxxxxxxxxx}\n" + doubling
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n    - name: e\n"
+        "      image: vllm/vllm-openai\n      args: [--model, m, -tp, $(V59)]\n      env:\n"
+        "        - {name: V0, value: xxxxxxxxxx}\n" + doubling
     )
     start = time.process_time()
     judged(of_text(text), Config())
