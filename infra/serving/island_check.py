@@ -27,7 +27,7 @@ HARDWARE = "MC-HW-01"
 REFUSED = 78
 """Exit code of a failed check: EX_CONFIG of sysexits.h, which neither vLLM nor a signal gives."""
 PRETENDED = "SRVMOD_PRETEND_ROOT"
-"""Set by the device plugin of pretended nodes: the folder of a simulated machine with its own sys/ and nvidia-smi."""
+"""Set by the device plugin of pretended nodes: the folder of a pretended machine with its own sys/ and nvidia-smi."""
 TERMINATION_LOG = Path("/dev/termination-log")
 MESSAGE_BYTES = 4096
 """What the kubelet takes of a termination message."""
@@ -267,8 +267,8 @@ def machine(env: Mapping[str, str], *, allow_pretended: bool) -> tuple[Path, str
     if pretended is None:
         return Path("/"), "nvidia-smi"
     if not allow_pretended:
-        fix = f"remove {PRETENDED}; only stacks with aws.simulated run on pretended nodes"
-        raise CheckError(Problem(HARDWARE, f"{PRETENDED}={pretended}, a simulated machine", "a real one", fix))
+        fix = f"remove {PRETENDED}; only the local stack runs on pretended nodes"
+        raise CheckError(Problem(HARDWARE, f"{PRETENDED}={pretended}, a pretended machine", "a real one", fix))
     return Path(pretended), str(Path(pretended, "usr/bin/nvidia-smi"))
 
 
@@ -278,7 +278,7 @@ def main(arguments: Sequence[str], env: Mapping[str, str], log: Path = TERMINATI
     parser.add_argument("--gpus", type=int, required=True, help="how many GPUs the engine needs")
     parser.add_argument("--model", required=True, help="word of the GPUs' name, such as H100")
     parser.add_argument("--nvlinks", type=int, required=True, help="NVLinks between each two of them")
-    parser.add_argument("--allow-pretended", action="store_true", help="also run on a simulated machine")
+    parser.add_argument("--allow-pretended", action="store_true", help="also run on a pretended machine")
     parser.add_argument("command", nargs="+", help="the engine's command, after --")
     given = parser.parse_args(arguments)
     required = Required(given.gpus, given.model, given.nvlinks)
@@ -289,7 +289,7 @@ def main(arguments: Sequence[str], env: Mapping[str, str], log: Path = TERMINATI
     found, problems = check(required, root, program)
     if problems:
         refuse(found, problems, log)
-    where = f" (SIMULATED machine in {root})" if PRETENDED in env else ""
+    where = f" (PRETENDED machine in {root})" if PRETENDED in env else ""
     print(f"island check passed{where}: {found}; NV{required.nvlinks} between all", file=sys.stderr, flush=True)
     os.execvp(given.command[0], given.command)
 

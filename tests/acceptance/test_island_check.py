@@ -95,7 +95,7 @@ def test_every_engine_passed_the_check(stack: Stack) -> None:
     for engine in engines:
         log = stack.kubectl("-n", "serving", "logs", engine["name"], "-c", "engine")
         line = log.splitlines()[0]
-        assert line.startswith("island check passed (SIMULATED machine in /run/srvmod/p5): GPU0 "), log[:500]
+        assert line.startswith("island check passed (PRETENDED machine in /run/srvmod/p5): GPU0 "), log[:500]
         island = engine["gpus"][0] // 4
         assert line.count(f" NUMA {island},") + line.count(f" NUMA {island};") == 4, line
 

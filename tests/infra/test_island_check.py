@@ -231,7 +231,7 @@ def test_the_engine_takes_over_with_its_arguments_intact(tmp_path: Path) -> None
     root = Machine(ISLANDS[1]).lay(tmp_path)
     result = run(root, "--allow-pretended", env={check.PRETENDED: str(root)})
     assert (result.returncode, result.stdout) == (0, "serve|/models/r1|--port=8000|")
-    assert "SIMULATED" in result.stderr
+    assert "PRETENDED" in result.stderr
 
 
 def test_the_engine_never_starts_on_a_wrong_machine(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_the_engine_never_starts_on_a_wrong_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "env", "words"),
     [
-        ((), {check.PRETENDED: "/somewhere"}, "only stacks with aws.simulated"),
+        ((), {check.PRETENDED: "/somewhere"}, "only the local stack"),
         (("--allow-pretended",), {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}, "CUDA_VISIBLE_DEVICES"),
         (("--allow-pretended",), {check.PRETENDED: "/nowhere"}, "/nowhere/usr/bin/nvidia-smi"),
         ((), {}, "nvidia-smi"),
