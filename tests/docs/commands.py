@@ -33,7 +33,8 @@ PULUMI = {
     "refresh": {"--stack", "--preview-only", "--expect-no-changes", "--yes"},
     "stack": {"--json", "--stack", "--secrets-provider", "--show-secrets", "--file", "--non-interactive"},
     "state": {"--stack", "--yes", "--all"},
-    "up": {"--stack", "--plan", "--policy-pack", "--yes", "--skip-preview", "--non-interactive", "--refresh", "--target"},
+    "up": {"--stack", "--plan", "--policy-pack", "--yes", "--skip-preview", "--non-interactive", "--refresh",
+           "--target"},
 }  # fmt: skip
 """Subcommands of pulumi and those of their options that are used here; an acceptance test asks the binary."""
 
