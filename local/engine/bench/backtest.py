@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import math
-import platform
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from srvmod.capacity import Prediction, Traffic, predict
+from srvmod.contract.bench import BenchResult
 from srvmod.local.engine.bench.load import quantile
 from srvmod.local.engine.bench.virtual import Mix, Observed, engine_config, observe
 from srvmod.local.engine.tiny_weights import write_tiny_weights
@@ -203,13 +203,8 @@ def bench_backtest(mixes: Sequence[Mix] = MIXES, *, points: bool = True) -> tupl
         }
         for row in rows
     ]
-    result: dict[str, Any] = {
-        "name": "backtest",
-        "machine": {"python": platform.python_version(), "time": "virtual"},
-        "figures": {"worstItlDifference": round(worst, 4), "mixes": shown, "measured": measured},
-        "goals": {"worstItlDifference": GOAL},
-        "met": worst <= GOAL,
-    }
+    figures = {"worstItlDifference": round(worst, 4), "mixes": shown, "measured": measured}
+    result = BenchResult("backtest", figures, {"worstItlDifference": GOAL}, worst <= GOAL).as_json()
     return result, rows
 
 

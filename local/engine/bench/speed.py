@@ -12,7 +12,6 @@ import contextlib
 import http.client
 import json
 import os
-import platform
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
+from srvmod.contract.bench import BenchResult
 from srvmod.local.engine.bench.load import Load
 from srvmod.local.engine.tiny_weights import write_tiny_weights
 
@@ -118,8 +118,7 @@ def result_of(speed: Speed, seen: dict[str, Any], metrics: dict[str, float], com
         and figures["engineCpus"] <= 1.0
         and not seen["failures"]
     )
-    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
-    return {"name": "engine", "machine": machine, "figures": figures, "goals": goals, "met": met}
+    return BenchResult("engine", figures, goals, met).as_json()
 
 
 def _cpus() -> tuple[int, int]:
