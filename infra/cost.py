@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from srvmod.capacity import weight_bytes_per_gpu
 from srvmod.contract import GB
-from srvmod.infra.aws.system_nodes import SystemNodes
 from srvmod.infra.aws.network import INTERFACE_ENDPOINTS
+from srvmod.infra.aws.system_nodes import SystemNodes
 from srvmod.infra.platform.documents.pool import ROOT_VOLUME_GIB
 from srvmod.infra.settings import NatGateways, Price, Settings
 
