@@ -10,11 +10,13 @@ from srvmod.infra.serving.documents import engine as documents
 
 @dataclass(frozen=True)
 class EnginesArgs:
-    """The engine; `gateway_namespace` and `metrics_namespace` are where Envoy and Prometheus run."""
+    """The engine; `gateway_namespace` and `metrics_namespace` are where Envoy and Prometheus run. Unless `started`,
+    everything is declared but the engines themselves: nothing then asks for a GPU node."""
 
     engine: documents.Engine
     gateway_namespace: str
     metrics_namespace: str
+    started: bool = True
 
 
 class Engines(pulumi.ComponentResource):
@@ -37,10 +39,13 @@ class Engines(pulumi.ComponentResource):
             declare(f"{name}-island-check", documents.check_script(namespace), child),
             declare(f"{name}-service", documents.service(namespace), child, awaited=False),
         ]
-        declare(
-            name,
-            documents.deployment(args.engine),
-            pulumi.ResourceOptions(parent=self, depends_on=guards),
-            awaited=False,
-        )
+        if args.started:
+            declare(
+                name,
+                documents.deployment(args.engine),
+                pulumi.ResourceOptions(parent=self, depends_on=guards),
+                awaited=False,
+            )
+        else:
+            pulumi.log.warn("engine.started is false: no engine runs and no GPU node is asked for", self)
         self.register_outputs({})

@@ -22,7 +22,9 @@ def build(settings: Settings, cloud: Cloud, platform: Platform) -> None:
     weights = WeightCache("weight-cache", WeightCacheArgs(_weight_cache(settings, cloud, platform)), opts)
     engines = Engines(
         "engines",
-        EnginesArgs(engine_of(settings, platform), ENVOY_GATEWAY_NAMESPACE, METRICS_NAMESPACE),
+        EnginesArgs(
+            engine_of(settings, platform), ENVOY_GATEWAY_NAMESPACE, METRICS_NAMESPACE, started=settings.engine.started
+        ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[weights])),
     )
     Routes(

@@ -182,6 +182,9 @@ class EngineSettings(Section):
         ),
     ] = ENGINES_PER_NODE.value
     """Engines per p5."""
+    started: Annotated[bool, Allowed("true or false")] = True
+    """Whether engines run. While false everything else is made, and nothing asks for a p5: time to fill the weights
+    bucket and the image repository before the first node is billed."""
     min_engines: Annotated[int, *count(1, 2_000)] | None = None
     """Fewest engines; what the plan says when left out."""
     max_engines: Annotated[int, *count(1, 2_000)] | None = None

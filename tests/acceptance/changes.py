@@ -100,6 +100,7 @@ MUTABLE = (
     Case("slo.itlP95Ms", 28),
     Case("slo.ttftMs", 340),
     Case("engine.image", "docker.io/vllm/vllm-openai:v0.33.1"),
+    Case("engine.started", False, alone=True),
     Case("engine.minEngines", 4),
     Case("engine.maxEngines", 10),
     Case("engine.maxNumBatchedTokens", 4096),

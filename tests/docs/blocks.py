@@ -1,7 +1,7 @@
 """Fenced blocks of the project's prose, with what their tag says about running them.
 
 `sh`: its commands must exist. `sh run`: also run by the fast tests, from the repository. `sh stack`: also run against
-the local stack by the acceptance tests. `sh phase`: run by the test of the page's own claim.
+the local stack by the acceptance tests.
 """
 
 from __future__ import annotations

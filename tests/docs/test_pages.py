@@ -13,7 +13,7 @@ from tests.docs.commands import problem, simple_commands
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)")
 INLINE = re.compile(r"`((?:srvmod|make) [^`]+)`")
-TAGS = {"", "run", "stack", "phase"}
+TAGS = {"", "run", "stack"}
 PRICES_MISSING = 1
 ALLOWED = {".venv/bin/srvmod cost --env prod --json": {0, PRICES_MISSING}}
 """Exit codes other than 0 that a command of a page may have, and says so beside it."""
