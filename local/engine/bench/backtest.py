@@ -8,16 +8,15 @@ decode: the simulator has them waiting.
 
 from __future__ import annotations
 
-import csv
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from srvmod.capacity import Prediction, Traffic, predict
+from srvmod.capacity import Prediction, Stack, Traffic, predict
+from srvmod.capacity.points import Kind, committed_text, read_points
 from srvmod.contract.bench import BenchResult
 from srvmod.local.engine.bench.load import quantile
 from srvmod.local.engine.bench.virtual import Mix, Observed, engine_config, observe
@@ -40,7 +39,6 @@ MIXES: Final = (
 FLAGS: Final = ("-tp=4", "--kv-cache-dtype=fp8", "--max-num-seqs=768", "--max-num-batched-tokens=2048")
 GOAL: Final = 0.10
 """Relative difference in mean inter-token latency up to which both count as one answer."""
-_MEASUREMENTS: Final = "llm-serving-measurements.csv"
 
 
 @dataclass(frozen=True)
@@ -154,32 +152,30 @@ def compare(config: EngineConfig, mix: Mix) -> Row:
 
 
 def measured_points(weights: Path) -> Iterator[Measured]:
-    """The published online measurements of vLLM on hardware that can be pretended."""
-    text = (files("srvmod.capacity") / "data" / _MEASUREMENTS).read_text(encoding="utf-8")
+    """The published online measurements of vLLM with FP8 weights on hardware that can be pretended."""
     machines = {instance.gpu.name: name for name, instance in instances().items()}
-    for row in csv.DictReader(text.splitlines()):
-        if row["engine"] != "vllm" or row["kind"] != "online" or row["w"] != "1" or row["gpu"] not in machines:
+    for point in read_points(committed_text()):
+        online = point.kind is Kind.ONLINE and point.stack is Stack.VLLM and point.itl_ms is not None
+        if not online or point.weight_bytes != 1 or point.gpu not in machines:
             continue
-        itl = float(row["itl_ms"])
-        sessions = round(float(row["out_tok_s"]) * itl / 1e3 / float(row["dp"]))  # Little's law, per engine
-        mix = Mix(sessions, round(float(row["isl"])), round(float(row["osl"])), spread=0.6)
-        dtype = "fp8" if row["kv"] == "1" else "auto"
+        sessions = round(point.concurrency)
+        mix = Mix(sessions, round(point.prompt_tokens), round(point.output_tokens), spread=0.6)
         flags = [
-            f"-tp={row['tp']}",
-            f"--kv-cache-dtype={dtype}",
+            f"-tp={point.tensor_parallel_size}",
+            f"--kv-cache-dtype={'fp8' if point.kv_bytes == 1 else 'auto'}",
             "--max-num-seqs=1024",
             "--max-num-batched-tokens=8192",
         ]
-        config = engine_config(weights, *flags, instance=machines[row["gpu"]])
+        config = engine_config(weights, *flags, instance=machines[point.gpu])
         seen = observe(config, mix)
         yield Measured(
-            id=row["id"],
-            url=row["url"],
+            id=point.id,
+            url=point.url,
             sessions=sessions,
-            measured_itl=itl,
+            measured_itl=point.measured,
             planner_itl=_planned(config, mix).itl_mean_ms,
             simulator_itl=sum(seen.gaps) / len(seen.gaps) * 1e3,
-            measured_ttft=float(row["ttft_ms"]) if row["ttft_ms"] else None,
+            measured_ttft=point.ttft_ms,
             simulator_ttft_p50=quantile(sorted(seen.first_tokens), 0.5) * 1e3,
             simulator_kv_share=seen.kv_share,
             preemptions=seen.preemptions,
