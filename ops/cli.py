@@ -19,7 +19,7 @@ ROOMS = {
     "check": ("srvmod.policies.commands", "the specification's clauses on any manifests: files, folders, stdin"),
     "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
 }
-BENCHES = ("srvmod.local.engine.bench.commands", "srvmod.capacity.commands")
+BENCHES = ("srvmod.local.engine.bench.commands", "srvmod.capacity.commands", "srvmod.policies.commands")
 """Modules whose own `bench` commands stand beside those of the room above."""
 
 

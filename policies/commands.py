@@ -47,3 +47,23 @@ def check(  # noqa: PLR0917 - typer reads them as options
     else:
         typer.echo(report, nl=False)
     raise typer.Exit(result.exit_code)
+
+
+bench = typer.Typer(no_args_is_help=True)
+
+
+@bench.command("check")
+def bench_check(
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    folder: Annotated[Path, typer.Option(help="Manifests to check.")] = Path("manifests"),
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each program; medians count.")] = 3,
+    checkov: Annotated[str | None, typer.Option(help="Path of checkov, which needs an environment of its own.")] = None,
+    conftest: Annotated[str | None, typer.Option(help="Path of conftest.")] = None,
+) -> None:
+    """Time and memory of `srvmod check`, beside checkov and conftest where they are installed."""
+    from srvmod.policies.bench import as_json, bench_check, shown
+
+    result = bench_check(folder, runs, checkov, conftest)
+    typer.echo(as_json(result) if json_output else shown(result))
+    if not result["met"]:
+        raise typer.Exit(1)

@@ -36,9 +36,9 @@ class Waiver:
     """Why it can't be used, when a part is missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class World:
-    """All facts of one run. Order is the order of reading."""
+    """All facts of one run, in the order of reading. Two worlds are never equal: what is derived is kept by world."""
 
     workloads: tuple[Workload, ...] = ()
     engines: tuple[Engine, ...] = ()

@@ -10,6 +10,7 @@ from srvmod.policies.config import Config
 from srvmod.policies.facts import Known, Policy, Route, Setting, Unknown, World
 from srvmod.policies.readers.quantities import parse_duration
 from srvmod.policies.rules.finding import Finding, Maker
+from srvmod.policies.rules.index import index
 from srvmod.policies.rules.subjects import longest_answer_seconds, services_of, serving_routes, vllm_engines
 
 INTERVAL = Maker(Clause.MC_SE_01, "stream-interval", "several tokens in one event arrive in bursts")
@@ -56,20 +57,9 @@ def deadlines(world: World, config: Config) -> Iterator[Finding]:
     policies = applying(world, routes)
     for route in routes:
         own = [one for one in route.settings if one.topic in {"request-timeout", "backend-timeout", "deadline"}]
-        beside = [
-            one
-            for policy in policies
-            if _on(policy, route)
-            for one in policy.settings
-            if one.topic == "request-timeout"
-        ]
-        bound = [
-            one
-            for policy in policies
-            if _on(policy, route)
-            for one in policy.settings
-            if one.topic == "max-stream-duration"
-        ]
+        above = [one for policy in _on(route, world) for one in policy.settings]
+        beside = [one for one in above if one.topic == "request-timeout"]
+        bound = [one for one in above if one.topic == "max-stream-duration"]
         for setting in own:
             yield from _long_enough(setting, needed)
         first = any(one.topic == "request-timeout" for one in own)
@@ -170,11 +160,10 @@ def applying(world: World, routes: list[Route]) -> list[Policy]:
     return found
 
 
-def _on(policy: Policy, route: Route) -> bool:
-    return any(
-        (kind, name) == (route.kind, route.name) or (kind == "Gateway" and name in route.parents)
-        for kind, name in policy.targets
-    )
+def _on(route: Route, world: World) -> list[Policy]:
+    """Policies of a route or of its gateways."""
+    targets = [(route.kind, route.name), *(("Gateway", parent) for parent in route.parents)]
+    return [policy for target in targets for policy in index(world).policies.get(target, ())]
 
 
 RULES = (stream_interval, openai_api, deadlines, idle_timeouts, buffering)

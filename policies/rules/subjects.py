@@ -19,6 +19,7 @@ from srvmod.policies.facts import (
     Workload,
     World,
 )
+from srvmod.policies.rules.index import index
 
 VLLM = {Software.VLLM, Software.SIMULATED}
 NOT_GENERATING = {"pooling", "draft"}
@@ -75,10 +76,8 @@ def pools_of(workload: Workload, world: World) -> list[Pool]:
 
 def scaler_of(workload: Workload, world: World) -> Scaler | None:
     """The scaler that sets a workload's replicas."""
-    for scaler in world.scalers:
-        target = scaler.target
-        same_place = not scaler.namespace or not workload.namespace or scaler.namespace == workload.namespace
-        if same_place and isinstance(target, Known) and target.value == workload.name:
+    for scaler in index(world).scalers.get(workload.name, ()):
+        if not scaler.namespace or not workload.namespace or scaler.namespace == workload.namespace:
             return scaler
     return None
 
@@ -87,12 +86,12 @@ def services_of(engine: Engine, world: World) -> list[Service]:
     """Services that select an engine's pods."""
     labels = engine.workload.pod.labels
     namespace = engine.workload.namespace
+    by_label = index(world).services
     return [
         one
-        for one in world.services
-        if one.selector
-        and all(labels.get(key) == value for key, value in one.selector.items())
-        and (not one.namespace or not namespace or one.namespace == namespace)
+        for label in labels.items()
+        for one in by_label.get(label, ())
+        if one.selector.items() <= labels.items() and (not one.namespace or not namespace or one.namespace == namespace)
     ]
 
 
