@@ -29,6 +29,7 @@ class Cloud:
     aws: aws.Provider
     kubernetes: k8s.Provider
     node_role: str
+    instance_profile: str | None
     queue: str
     bucket: str
     isolated: bool
@@ -68,7 +69,10 @@ def build(settings: Settings) -> Cloud:
         # Nodes can't join, and pods of a destroyed cluster can't leave, without the routes to AWS.
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[network])),
     )
-    identity = NodeIdentity("node-identity", NodeIdentityArgs(names, account, cluster.eks_name), opts)
+    isolated = settings.network.nat_gateways is NatGateways.NONE
+    identity = NodeIdentity(
+        "node-identity", NodeIdentityArgs(names, account, cluster.eks_name, instance_profile=isolated), opts
+    )
     weights = Weights(
         "weights",
         WeightsArgs(
@@ -95,9 +99,10 @@ def build(settings: Settings) -> Cloud:
         aws=provider,
         kubernetes=cluster.kubernetes,
         node_role=identity.node_role,
+        instance_profile=identity.instance_profile,
         queue=identity.queue,
         bucket=weights.bucket,
-        isolated=settings.network.nat_gateways is NatGateways.NONE,
+        isolated=isolated,
         api_keys=api_keys(identifiers.api_keys_secret(settings), settings.gateway.api_clients, provider),
         ready=tuple(ready),
         arns={

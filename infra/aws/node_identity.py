@@ -17,11 +17,14 @@ MESSAGE_RETENTION_SECONDS = 300
 
 @dataclass(frozen=True)
 class NodeIdentityArgs:
-    """`cluster_name` is taken from the cluster's own output, so that nothing here exists before it."""
+    """`cluster_name` is taken from the cluster's own output, so that nothing here exists before it.
+    `instance_profile` makes a profile for the nodes' role: Karpenter makes its own unless it can't reach IAM, which has
+    no VPC endpoint."""
 
     names: Names
     account: Account
     cluster_name: pulumi.Input[str]
+    instance_profile: bool = False
 
 
 class NodeIdentity(pulumi.ComponentResource):
@@ -31,6 +34,7 @@ class NodeIdentity(pulumi.ComponentResource):
     """
 
     node_role: str
+    instance_profile: str | None
     queue: str
     node_role_arn: pulumi.Output[str]
     controller_role_arn: pulumi.Output[str]
@@ -43,6 +47,7 @@ class NodeIdentity(pulumi.ComponentResource):
         nodes = self._node_role()
         self.node_role = nodes.name
         self.node_role_arn = nodes.arn
+        self.instance_profile = self._instance_profile(nodes) if args.instance_profile else None
         self.queue = args.names.of("interruption")
         self.queue_arn = self._interruption()
         self.controller_role_arn = self._controller_role()
@@ -78,6 +83,17 @@ class NodeIdentity(pulumi.ComponentResource):
             opts=self._child,
         )
         return role
+
+    def _instance_profile(self, nodes: Role) -> str:
+        name = self._args.names.of("node")
+        aws.iam.InstanceProfile(
+            f"{self._name}-node",
+            name=name,
+            role=nodes.resource.name,
+            tags=self._args.names.tags("node"),
+            opts=self._child,
+        )
+        return name
 
     def _controller_role(self) -> pulumi.Output[str]:
         args = self._args

@@ -65,6 +65,7 @@ def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:
         name=identifiers.POOL,
         nodes=settings.sizing.max_nodes,
         node_role=cloud.node_role,
+        instance_profile=cloud.instance_profile,
         discovery=names.discovery_tags(),
         ami_alias=pool.ami_alias,
         capacity_types=[kind.value for kind in pool.capacity_types],

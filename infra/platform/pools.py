@@ -47,7 +47,8 @@ class Pool(pulumi.ComponentResource):
         super().__init__("srvmod:platform:Pool", name, None, opts)
         self.name = args.pool.name
         document = documents.node_class(args.pool)
-        document["spec"]["role"] = existing_role(document["spec"]["role"], args)
+        if "role" in document["spec"]:
+            document["spec"]["role"] = existing_role(document["spec"]["role"], args)
         node_class = declare(
             f"{name}-class",
             document,

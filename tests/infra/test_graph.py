@@ -171,7 +171,7 @@ def test_pool_waits_for_roles_and_is_removed_before_them(env: str) -> None:
 @everywhere
 def test_namespaced_objects_wait_for_their_namespace(env: str) -> None:
     recorded = graph(env)
-    namespace = one(recorded, "kubernetes:core/v1:Namespace").urn
+    namespace = one(recorded, "kubernetes:core/v1:Namespace", "serving").urn
     for resource in custom(recorded):
         if resource.inputs.get("metadata", {}).get("namespace") == "serving":
             assert namespace in _reachable(recorded, resource), resource.urn

@@ -53,6 +53,10 @@ def test_without_nat_nothing_leads_out(tmp_path: Path) -> None:
     )
     for kind in ("aws:ec2/internetGateway:InternetGateway", "aws:ec2/natGateway:NatGateway", "aws:ec2/route:Route"):
         assert graph.of_type(kind) == []
+    spec = one(graph, "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass").inputs["spec"]
+    profile = one(graph, "aws:iam/instanceProfile:InstanceProfile").inputs
+    assert "role" not in spec, "Karpenter would ask IAM, which has no endpoint, for a profile"
+    assert spec["instanceProfile"] == profile["name"]
     services = {endpoint.inputs["serviceName"] for endpoint in graph.of_type("aws:ec2/vpcEndpoint:VpcEndpoint")}
     assert {"com.amazonaws.us-east-1.s3", "com.amazonaws.us-east-1.sts", "com.amazonaws.us-east-1.eks-auth"} <= services
     releases = {release.inputs["name"]: release.inputs for release in graph.of_type("kubernetes:helm.sh/v3:Release")}

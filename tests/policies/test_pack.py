@@ -148,7 +148,6 @@ def replaced(documents: list[Document], index: int, path: tuple[Any, ...], value
 NOT_JUDGED = {
     # no rule reads them
     ("BackendTrafficPolicy", "spec.targetRefs.0.group"),
-    ("Deployment", "metadata.namespace"),
     ("Deployment", "spec.replicas"),  # the scaler's minimum counts
     ("Deployment", "spec.selector"),
     ("Deployment", "spec.selector.matchLabels"),

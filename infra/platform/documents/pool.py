@@ -40,6 +40,8 @@ class Reservation:
 class Pool:
     """A pool as its two objects describe it.
 
+    `instance_profile` takes the place of `node_role` where Karpenter can't reach IAM to make one.
+
     `nodes` is the most nodes it may have; `zones` empty means any zone that has a discovered subnet;
     `consolidate_after` and `termination_grace` are Kubernetes durations; `tags` go onto every instance.
     """
@@ -56,6 +58,7 @@ class Pool:
     termination_grace: str = "30m"
     root_volume_gib: int = ROOT_VOLUME_GIB
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    instance_profile: str | None = None
     instance: InstanceType = P5_48XLARGE
 
 
@@ -119,7 +122,7 @@ def node_class(pool: Pool) -> Object:
         "kind": "EC2NodeClass",
         "metadata": metadata(pool.name),
         "spec": {
-            "role": pool.node_role,
+            **({"instanceProfile": pool.instance_profile} if pool.instance_profile else {"role": pool.node_role}),
             # An alias has to be the only term; it picks the NVIDIA variant for GPU instance types by itself.
             "amiSelectorTerms": [{"alias": pool.ami_alias}],
             "subnetSelectorTerms": selector,
