@@ -63,3 +63,55 @@ def _show_bench(result: dict[str, Any]) -> None:
     console.print(
         f"goals on unseen points: MAPE at most {goals['mape']:.0%}, p90 at most {goals['p90']:.0%}: {verdict}"
     )
+
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "claims.md"
+
+
+def claims(
+    json_output: Json = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Write docs/claims.md.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when docs/claims.md differs.")] = False,
+    page: Annotated[Path, typer.Option(help="The page that is written or checked.")] = PAGE,
+) -> None:
+    """Every number and checkable sentence of the specification: verdict, condition, how it was judged, clause.
+
+    Exit code: 0; 1 when --check finds the committed page out of date.
+    """
+    from srvmod.capacity.verdicts import as_json, as_markdown, rows
+
+    found = rows()
+    if check:
+        text = page.read_text(encoding="utf-8") if page.is_file() else ""
+        if text != as_markdown(found):
+            typer.echo(f"{page}: isn't what the claims say now; fix: srvmod claims --markdown", err=True)
+            raise typer.Exit(FAILED)
+        typer.echo(f"{page.name}: as the claims say")
+    elif markdown:
+        page.write_text(as_markdown(found), encoding="utf-8")
+        typer.echo(f"{page.name}: {len(found)} claims")
+    elif json_output:
+        typer.echo(json.dumps(as_json(found)))
+    else:
+        _show_claims(as_json(found))
+
+
+def _show_claims(found: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=found["specification"], title_justify="left", show_lines=True)
+    for heading in ("clause", "claim", "verdict", "when, why and what the model says"):
+        table.add_column(heading)
+    for claim in found["claims"]:
+        value = f" = {claim['value']:,} {claim['unit']}" if claim["value"] is not None else ""
+        told = [
+            claim["condition"] and f"true {claim['condition']}",
+            claim["settledBy"] and f"open: {claim['settledBy']}",
+        ]
+        told += [claim["why"], claim["evidence"]]
+        text = "\n".join(part for part in told if part)
+        table.add_row(claim["clause"], f"{claim['id']}{value}", claim["verdict"], text)
+    console = Console()
+    console.print(table)
+    console.print(", ".join(f"{count} {verdict}" for verdict, count in found["counts"].items()))

@@ -18,6 +18,11 @@ from srvmod.contract.hardware import (
     InstanceType,
     Island,
 )
+from srvmod.contract.judgements import (
+    JUDGEMENTS,
+    Judgement,
+    Method,
+)
 from srvmod.contract.models import (
     LLAMA_2_70B,
     LLAMA_3_1_70B,
@@ -129,6 +134,7 @@ __all__ = [
     "INSTANCE_TYPES",
     "ITL_P95_MS",
     "JOIN_MS",
+    "JUDGEMENTS",
     "KIB",
     "KV_BLOCK_TOKENS",
     "KV_CACHE_GB_PER_GPU",
@@ -175,7 +181,9 @@ __all__ = [
     "Gpu",
     "InstanceType",
     "Island",
+    "Judgement",
     "KvCacheDtype",
+    "Method",
     "Milliseconds",
     "ModelConfigError",
     "ModelShape",

@@ -14,9 +14,9 @@ Value = TypeVar("Value", int, float)
 class Claim:
     """A checkable sentence of the specification.
 
-    `quote` is verbatim and `section` the heading above it, in specification SRVMOD-FIN-001. `why` says when a
-    conditional claim holds, or why the verdict is what it is; figures in it come from the capacity model
-    (sized for Llama-3-70B in FP8 at TP 4 on H100) unless a measurement is named.
+    `quote` is verbatim and `section` the heading above it, in specification SRVMOD-FIN-001. `why` says why the
+    verdict is what it is. How it was judged and under what condition it holds is in `contract.judgements`; what the
+    capacity model has to say about it is computed by `capacity.evidence`, so that no figure of it is written down.
     """
 
     id: str

@@ -4,6 +4,7 @@ from typing import Final
 
 from srvmod.contract import numbers as n
 from srvmod.contract.claims import Claim, Number
+from srvmod.contract.more_statements import MORE_STATEMENTS
 from srvmod.contract.statements import STATEMENTS
 from srvmod.contract.words import Clause
 
@@ -48,7 +49,7 @@ NUMBERS: Final[tuple[Number[int] | Number[float], ...]] = (
 )
 """Every number of the specification, in the order of its rooms."""
 
-CLAIMS: Final[tuple[Claim, ...]] = (*NUMBERS, *STATEMENTS)
+CLAIMS: Final[tuple[Claim, ...]] = (*NUMBERS, *STATEMENTS, *MORE_STATEMENTS)
 """Every claim: numbers first, then sentences without one."""
 
 

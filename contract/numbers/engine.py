@@ -98,8 +98,7 @@ CUDA_OVERHEAD_GB: Final = Number(
     value=5,
     unit=Unit.GIGABYTES,
     verdict=Verdict.CONDITIONAL,
-    why="vLLM keeps (1 - utilisation) of the memory and what a profile run needs: together 5 GB at a "
-    "utilisation of 0.95 or more, about 9 GB at the default of 0.92",
+    why="vLLM keeps (1 - utilisation) of the memory, and what a profile run, CUDA and NCCL need",
 )
 KV_CACHE_GB_PER_GPU: Final = Number(
     id="kv-cache-per-gpu",
@@ -109,8 +108,7 @@ KV_CACHE_GB_PER_GPU: Final = Number(
     value=57.5,
     unit=Unit.GIGABYTES,
     verdict=Verdict.CONDITIONAL,
-    why="true at a memory utilisation of 0.92 (vLLM's default since 0.22) with at most 2.3 GiB beside the "
-    "weights; 54.6 to 58.4 GB for 5.0 to 1.5 GiB",
+    why="vLLM's default utilisation is 0.92 since 0.22; 54.6 to 58.4 GB for 5.0 to 1.5 GiB beside the weights",
 )
 CONCURRENT_CONTEXTS: Final = Number(
     id="concurrent-contexts",
