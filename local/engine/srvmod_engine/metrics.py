@@ -121,7 +121,13 @@ class EngineMetrics:
         self.hand_out = Histogram(_LAG_SECONDS)
         self.timing_error = Histogram(_LAG_SECONDS)
         self.lagging_steps = 0
-        self.lagging = 0
+        self.lagging_until = 0.0
+        """Time of time.monotonic() up to which the engine counts as lagging, seconds."""
+
+    @property
+    def lagging(self) -> bool:
+        """Whether the simulation couldn't keep its time a short while ago."""
+        return time.monotonic() < self.lagging_until
 
     def count_http(self, handler: str, method: str, status: int, seconds: float) -> None:
         """One finished HTTP request, as prometheus-fastapi-instrumentator counts it."""
@@ -245,7 +251,7 @@ class EngineMetrics:
             yield family
         lagging = GaugeMetricFamily(
             "srvmod_sim_lagging",
-            "1 while the simulation can't keep its time: p95 of the timing error was above 1 ms in the last 5 s.",
+            "1 when the simulation couldn't keep its time in the last seconds: p95 of the timing error above 1 ms.",
             labels=[],
         )
         lagging.add_metric([], self.lagging)

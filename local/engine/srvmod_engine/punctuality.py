@@ -6,6 +6,7 @@ of the group counts with it.
 """
 
 import logging
+import time
 from typing import Final
 
 from srvmod_engine.metrics import EngineMetrics
@@ -83,14 +84,14 @@ class Punctuality:
                 f"{TOLERANCE_SECONDS * 1e3:.0f} ms, at worst {self._worst * 1e3:.1f} ms"
             )
         elif self._metrics.lagging:
-            self._metrics.lagging = 0
+            self._metrics.lagging_until = 0.0
             _log.info("the simulation keeps its time again")
         self._window_began = now
         self._tokens = self._late = 0
         self._worst = 0.0
 
     def _say(self, what: str) -> None:
-        """Once when it begins; the metrics tell the rest."""
+        """Once when it begins; the metrics tell the rest. Two windows later, without traffic, it is forgotten."""
         if not self._metrics.lagging:
-            self._metrics.lagging = 1
             _log.warning("the simulation lags: %s", what)
+        self._metrics.lagging_until = time.monotonic() + 2 * WINDOW_SECONDS

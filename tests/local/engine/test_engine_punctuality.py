@@ -38,7 +38,8 @@ WINDOW = int(WINDOW_SECONDS / STEP) + 2
 def test_on_time_it_says_nothing(weights: Path, caplog: pytest.LogCaptureFixture) -> None:
     life = Life(weights)
     assert all(life.steps([(0.0, 0.0)] * WINDOW))
-    assert life.metrics.lagging == life.metrics.lagging_steps == 0
+    assert not life.metrics.lagging
+    assert life.metrics.lagging_steps == 0
     assert "lags" not in caplog.text
     assert life.metrics.timing_error.total == pytest.approx(0, abs=1e-6)
 
@@ -69,6 +70,16 @@ def test_a_step_late_by_more_than_itself_is_said_at_once(weights: Path, caplog: 
     assert life.steps([(0.0, 0.0), (2 * STEP, 2 * STEP)]) == [True, False]
     assert (life.metrics.lagging, life.metrics.lagging_steps) == (1, 1)
     assert "a step of 20.0 ms ended 40.0 ms late" in caplog.text
+
+
+def test_lagging_is_forgotten_when_there_is_no_more_traffic(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    life = Life(weights)
+    now = [50.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    life.steps([(2 * STEP, 2 * STEP)])
+    assert life.metrics.lagging
+    now[0] += 2 * WINDOW_SECONDS + 1
+    assert not life.metrics.lagging
 
 
 def test_a_few_late_tokens_are_within_the_tolerance(weights: Path) -> None:
