@@ -99,7 +99,8 @@ def _deployment(count: int) -> str:
 def _config_map(count: int) -> str:
     line = f"value of a line of file {count}, as configuration files have them"
     lines = "".join(f"    key_{i} = {line}\n" for i in range(120))
-    return f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{count}, namespace: n}}\ndata:\n  app.conf: |\n{lines}"
+    head = f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{count}, namespace: n}}\n"
+    return f"{head}data:\n  app.conf: |\n{lines}"
 
 
 def bench_check(folder: Path, runs: int, checkov: str | None = None, conftest: str | None = None) -> dict[str, Any]:

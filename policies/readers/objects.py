@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from srvmod.policies.readers.sources import RENDER, Input
 from srvmod.policies.readers.tree import Cursor, Mapping, Node, Sequence
 
 DEEPEST_LIST = 8
+KUSTOMIZATION = re.compile(r"kustomization(\.ya?ml)?", re.IGNORECASE)
 # A kustomization of only these gives the same objects as the files it names.
 HARMLESS_KUSTOMIZE = {
     "apiVersion", "kind", "metadata", "resources", "namespace", "labels", "commonLabels", "commonAnnotations",
@@ -38,8 +40,11 @@ class KubeObject:
 
 
 def of_input(one: Input) -> Iterator[KubeObject | Unread]:
-    """The objects of a document."""
-    return of_node(one.document.root, Place(one.source, one.document.line))
+    """The objects of a document. A kustomization may leave out what it is: its file's name says it."""
+    place = Place(one.source, one.document.line)
+    if KUSTOMIZATION.fullmatch(one.source.replace("\\", "/").rpartition("/")[2]):
+        return iter(list(_kustomization(Cursor(one.document.root, place))))
+    return of_node(one.document.root, place)
 
 
 def of_node(node: Node | None, place: Place, depth: int = 0) -> Iterator[KubeObject | Unread]:

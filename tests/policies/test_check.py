@@ -79,6 +79,15 @@ def test_exit_codes(run, tmp_path: Path) -> None:
     assert run("empty").exit_code == UNREADABLE
 
 
+def test_a_kustomization_is_known_by_its_file(run, tmp_path: Path) -> None:
+    (tmp_path / "kustomization.yaml").write_text("resources: [a.yaml]\n")
+    assert run(".").exit_code == OK
+    (tmp_path / "kustomization.yaml").write_text("resources: [a.yaml]\nimages: [{name: a, newTag: b}]\n")
+    result = run(".")
+    assert result.exit_code == UNREADABLE
+    assert "kustomization.yaml:2: can't read: is a kustomization that isn't built" in result.output
+
+
 def test_standard_input(run) -> None:
     assert run("-", input=TP8).exit_code == VIOLATIONS
     assert run("-", input=BASE).exit_code == OK
