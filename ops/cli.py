@@ -17,6 +17,7 @@ ROOMS = {
     "images": ("srvmod.infra.images_commands", "container images of an environment, and how to mirror them"),
     "preflight": ("srvmod.ops.preflight.commands", "ask an AWS account whether it has what an environment needs"),
     "check": ("srvmod.policies.commands", "the specification's clauses on any manifests: files, folders, stdin"),
+    "admission": ("srvmod.policies.admission.commands", "the clauses as admission policies: write or check the files"),
     "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
 }
 BENCHES = ("srvmod.local.engine.bench.commands", "srvmod.capacity.commands", "srvmod.policies.commands")

@@ -14,8 +14,10 @@ from srvmod.infra.labels import (
     SYSTEM_NODES,
     toleration,
 )
+from srvmod.infra.platform.admission import Admission
 from srvmod.infra.platform.charts import after, install
 from srvmod.infra.platform.controllers import Controller
+from srvmod.infra.platform.documents import admission as admission_documents
 from srvmod.infra.platform.documents import gateway as gateway_documents
 from srvmod.infra.platform.documents import pool as pool_documents
 from srvmod.infra.platform.gateway import Gateway, GatewayArgs
@@ -43,6 +45,9 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
     """Declare everything that is in the cluster before anything is served."""
     opts = pulumi.ResourceOptions(provider=cloud.kubernetes)
     serving = declare("serving", namespace(SERVING), opts)
+    admission = Admission(
+        "admission", admission_documents.Admission([SERVING], simulated=settings.aws.simulated), opts
+    )
     controllers = install(settings, cloud, opts)
     pool = Pool(
         "pool",
@@ -56,7 +61,7 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
         # Removed before both: the one ends Envoy's pods, the other the load balancer in front of them.
         after(opts, controllers.envoy_gateway, controllers.load_balancer, serving),
     )
-    return Platform(namespace=SERVING, pool=pool.name, gateway=gateway.name, ready=(serving, pool, gateway))
+    return Platform(namespace=SERVING, pool=pool.name, gateway=gateway.name, ready=(serving, admission, pool, gateway))
 
 
 def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:

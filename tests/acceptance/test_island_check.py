@@ -52,8 +52,22 @@ def engine_pod(stack: Stack, name: str, node: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def loose_node(stack: Stack) -> Iterator[str]:
+def without_admission(stack: Stack) -> Iterator[None]:
+    """Admission refuses such a pool and such engines: here it is somebody who took the policies' bindings away."""
+    names = ("srvmod-pools", "srvmod-engines")
+    kept = [stack.get("validatingadmissionpolicybinding", name) for name in names]
+    stack.kubectl("delete", "validatingadmissionpolicybinding", *names)
+    yield
+    for binding in kept:
+        binding["metadata"] = {key: binding["metadata"][key] for key in ("name", "labels", "annotations")
+                               if key in binding["metadata"]}  # fmt: skip
+    apply(stack, *kept)
+
+
+@pytest.fixture(scope="module")
+def loose_node(stack: Stack, without_admission: None) -> Iterator[str]:
     """Name of a real node whose kubelet aligns nothing."""
+    del without_admission
     node_class, pool = copied(stack, "ec2nodeclass"), copied(stack, "nodepool")
     config = yaml.safe_load(node_class["spec"]["userData"])
     config["spec"]["kubelet"]["config"]["topologyManagerPolicy"] = "none"

@@ -1,0 +1,43 @@
+"""Where admission and gate 1 differ on the table of cases, and why. A difference without a reason fails the test."""
+
+from __future__ import annotations
+
+STRICTER = {
+    "INV-SRVMOD-01/readable-engine": "scripts, shells, variables and files are read by gate 1; CEL wants a plain list",
+    "INV-SRVMOD-01/allowed-engine": "the policies are rendered for vLLM alone; a check may be configured for others",
+    "INV-SRVMOD-01/simulated-engine": "where people are served a declared simulation is refused, not listed",
+    "ENGINE-VERSION/options": "options have to be written by their whole names, numbers in digits",
+    "MC-HW-01/tensor-parallel": "a value that gate 1 finds elsewhere, or under another spelling, isn't there for CEL",
+    "MC-KV-01/kv-room": "the shape of one model is rendered into the policy; others can't be told",
+    "MC-CB-01/sequence-limit": "sessions are rendered into the policy or noted on the object; a check may be configured",
+    "MC-CB-01/admission": "a number that isn't in digits can't be compared",
+    "INV-SRVMOD-02/buckets": "whether a rule asks for an edge isn't in the object, so 30 and 38 ms always have to be there",
+    "INV-SRVMOD-02/scaler": "a query's unit and quantile are told only in the form that the message shows",
+    "INV-SRVMOD-02/smooth-steps": "as options",
+    "INV-SRVMOD-03/one-node": "kinds that can spread an engine over pods are refused in serving namespaces as kinds",
+    "INV-SRVMOD-03/nvlink": "a ConfigMap's variables aren't in the object, also where it may be missing",
+    "INV-SRVMOD-03/pool-pods": "where a pod lands is decided later: in a serving namespace every GPU pod has four",
+    "INV-SRVMOD-03/gpu-sharing": "a device plugin's configuration in a ConfigMap isn't read",
+    "INV-SRVMOD-03/topology-manager": "user data is read as a plain NodeConfig; MIME, TOML and shell aren't",
+    "MC-SE-01/deadline": "whether a route or policy leads to an engine is in other objects: all of them count",
+    "MC-SE-01/buffering": "a proxy's configuration in another kind, a snippet or a ConfigMap can't be read, so it is refused",
+    "MC-SE-01/idle-timeout": "whether an object leads to an engine is in other objects: all of them count",
+    "OPERATIONS/service-links": "whether a Service named vllm is near is in other objects",
+    "OPERATIONS/drain": "a value that gate 1 finds elsewhere isn't there for CEL",
+}
+"""Refused by admission, fine or another clause for gate 1: by the rule that admission names."""
+
+UNSEEN = {
+    "a scaler that goes to one": "the scaler is another object; the Deployment's replicas count, and what it notes",
+    "OpenShift Template": "isn't an object of this cluster; what it makes is judged",
+    "Argo Rollout": "the kind isn't judged; the ReplicaSets and Pods that it makes are",
+    "operator's resource": "the kind isn't judged; the Pods that it makes are",
+    "no topology policy": "which pool uses a node class is in another object, and this one says nothing of topology",
+    "user data a template": "as a node class that says nothing of topology",
+    "user data that is broken": "as a node class that says nothing of topology",
+    "node class elsewhere": "a missing object isn't seen",
+    "whole without scaler": "a missing object isn't seen",
+    "whole without alert": "a missing object isn't seen",
+    "alert at 50 ms": "rules of Prometheus aren't judged here: another one may say 30 ms",
+}
+"""Refused by gate 1, not by admission: what one object can't show. By the name of the case."""

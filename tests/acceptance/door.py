@@ -1,0 +1,178 @@
+"""A real API server with the admission policies bound as the program binds them, asked by dry runs."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+
+from srvmod.infra.platform.documents.admission import Admission, binding, bound
+from srvmod.policies.rules import Topic
+from tests.acceptance.deployment import cluster, until
+
+Document = dict[str, Any]
+SERVING, TOLD = "serving", "serving-told"
+"""Two namespaces with the same policies: in the first they deny, in the second they warn of everything they find."""
+CLAUSE = re.compile(r"(?:(?:MC|INV)-[A-Z]+-[0-9]+|" + "|".join(Topic) + r")/[a-z-]+")
+PLURALS = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
+CLUSTER_WIDE = {
+    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition",
+    "NodePool", "EC2NodeClass", "Namespace", "Node", "ClusterRole", "ClusterRoleBinding"}
+MISSING = (
+    ("keda.sh", "v1alpha1", "ScaledObject"),
+    ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
+    ("ray.io", "v1", "RayCluster"),
+    ("ray.io", "v1", "RayService"),
+    ("serving.kserve.io", "v1beta1", "InferenceService"),
+    ("serving.kserve.io", "v1alpha1", "LLMInferenceService"),
+    ("serving.kserve.io", "v1alpha1", "ServingRuntime"),
+    ("networking.istio.io", "v1", "VirtualService"),
+    ("networking.istio.io", "v1alpha3", "EnvoyFilter"),
+)
+"""Kinds of controllers that aren't here: served without a schema."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the API server said: `refused` in its own name or in a policy's; `told` are clause/rule of all findings."""
+
+    status: int
+    message: str
+    told: frozenset[str]
+
+    @property
+    def clauses(self) -> set[str]:
+        return {one.partition("/")[0] for one in self.told}
+
+
+class Door:
+    """Asks the API server."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self.client = client
+
+    def call(self, method: str, path: str, body: Document | None = None, **headers: str) -> tuple[int, str, list[str]]:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        try:
+            response = self.client.call_api(
+                path, method, body=body, header_params={"Content-Type": kind, "Accept": "application/json", **headers},
+                auth_settings=["BearerToken"], _preload_content=False,
+            )  # fmt: skip
+        except ApiException as error:
+            body_text = str(error.body)
+            told = json.loads(body_text)["message"] if body_text.startswith("{") else body_text
+            return int(error.status or 0), told, []
+        return response.status, response.data.decode(), response.headers.getlist("Warning")
+
+    def path(self, document: Document, namespace: str) -> str:
+        version, kind = document["apiVersion"], document["kind"]
+        plural = PLURALS.get(kind, kind.lower() + "s").replace("policys", "policies").replace("classs", "classes")
+        root = f"/api/{version}" if "/" not in version else f"/apis/{version}"
+        return f"{root}/{plural}" if kind in CLUSTER_WIDE else f"{root}/namespaces/{namespace}/{plural}"
+
+    def ask(self, document: Document, namespace: str = TOLD) -> Answer:
+        """A dry run of making an object."""
+        asked = copy.deepcopy(document)
+        asked.setdefault("metadata", {})
+        if asked["kind"] not in CLUSTER_WIDE:
+            asked["metadata"]["namespace"] = namespace
+        complete(asked)
+        status, message, warnings = self.call("POST", self.path(asked, namespace) + "?dryRun=All", asked)
+        text = message if status >= 400 else " ".join(warnings)
+        return Answer(status, text, frozenset(CLAUSE.findall(text)))
+
+    def make(self, document: Document, namespace: str = SERVING) -> None:
+        status, message, _ = self.call("POST", self.path(document, namespace), document)
+        assert status < 300 or status == 409, message
+
+
+def complete(document: Document) -> None:
+    """What the API server requires and no gate looks at."""
+    if not isinstance(document.get("spec"), dict):
+        return
+    if document["kind"] == "EC2NodeClass":
+        terms = {"amiSelectorTerms": [{"alias": "al2023@latest"}], "role": "node"}
+        terms |= {f"{one}SelectorTerms": [{"tags": {"a": "b"}}] for one in ("subnet", "securityGroup")}
+        document["spec"] = {**terms, **document["spec"]}
+    for one in document["spec"].get("targetRefs", []) if document["kind"].endswith("Policy") else []:
+        one.setdefault("group", "gateway.networking.k8s.io")
+    if document["kind"] == "Service":
+        document["spec"].setdefault("ports", [{"port": 80}])
+    if document["kind"] == "Ingress":
+        for rule in document["spec"].get("rules", []):
+            for path in rule["http"]["paths"]:
+                path.setdefault("pathType", "Prefix")
+                path["backend"].get("service", {}).setdefault("port", {"number": 80})
+    if document["kind"] == "HTTPRoute":
+        for rule in document["spec"].get("rules", []):
+            for backend in rule.get("backendRefs", []):
+                backend.setdefault("port", 80)
+    if document["kind"] == "HorizontalPodAutoscaler":
+        document["spec"]["scaleTargetRef"].setdefault("apiVersion", "apps/v1")
+    if document["kind"] == "CronJob":
+        document["spec"].setdefault("schedule", "0 0 * * *")
+    if document["kind"] == "NodePool":
+        document["spec"]["template"]["spec"].setdefault("requirements", [])
+    template = document.get("spec", {}).get("template") if isinstance(document.get("spec"), dict) else None
+    if document["kind"] in {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} and isinstance(template, dict):
+        labels = template.setdefault("metadata", {}).setdefault("labels", {"app": "x"})
+        document["spec"].setdefault("selector", {"matchLabels": dict(labels)})
+        if document["kind"] == "StatefulSet":
+            document["spec"].setdefault("serviceName", "x")
+    if document["kind"] in {"Job", "CronJob"}:
+        job = document["spec"] if document["kind"] == "Job" else document["spec"].get("jobTemplate", {}).get("spec", {})
+        job.get("template", {}).get("spec", {}).setdefault("restartPolicy", "Never")
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Door]:
+    """A control plane with the policies; ends with the block."""
+    with cluster(folder) as (_, _, kubeconfig):
+        from srvmod.local.kube import api_client
+
+        door = Door(api_client(kubeconfig))
+        prepare(door)
+        yield door
+
+
+def prepare(door: Door) -> None:
+    """Namespaces, missing kinds, policies and bindings; returns when they deny."""
+    for group, version, kind in MISSING:
+        door.make(_crd(group, version, kind))
+    for name in (SERVING, TOLD):
+        door.make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for policy, bind in bound(Admission([SERVING], simulated=False)):
+        door.make(policy)
+        door.make(bind)
+        if "matchResources" in bind["spec"]:
+            told = binding(policy["metadata"]["name"], [TOLD])
+            told["metadata"]["name"] += "-told"
+            told["spec"]["validationActions"] = ["Warn"]
+            door.make(told)
+    bad = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
+           "spec": {"containers": [{"name": "x", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "3"}}}]}}  # fmt: skip
+    until("the policies deny", lambda: door.ask(bad, SERVING).status >= 400 and bool(door.ask(bad).told))
+
+
+def _crd(group: str, version: str, kind: str) -> Document:
+    plural = kind.lower() + "s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
+    }
