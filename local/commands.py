@@ -25,11 +25,16 @@ app = typer.Typer(help="The whole platform on one machine, with real parts.", no
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; progress goes to stderr.")]
 
 
+def console(*, stderr: bool = False) -> Console:
+    """Shows text as it is: an ARN with ":secret:" in it is no emoji."""
+    return Console(stderr=stderr, highlight=False, emoji=False)
+
+
 class Steps:
     """Progress lines on stderr: elapsed seconds, step, what happens."""
 
     def __init__(self) -> None:
-        self.console, self.began, self.last = Console(stderr=True, highlight=False), time.monotonic(), ("", "")
+        self.console, self.began, self.last = console(stderr=True), time.monotonic(), ("", "")
 
     def __call__(self, step: str, what: str) -> None:
         if (step, what) != self.last:
@@ -40,7 +45,7 @@ class Steps:
 
 
 def _fail(error: LocalError) -> typer.Exit:
-    Console(stderr=True, highlight=False).print(
+    console(stderr=True).print(
         f"[red]error:[/] {escape(error.what)}\n[bold]fix:[/] {escape(error.fix)}", soft_wrap=True
     )
     return typer.Exit(1)
@@ -51,7 +56,7 @@ def _need_root() -> None:
         return
     why = "namespaces, mounts and cgroups of the stack's own need root"
     if sys.stdin.isatty():
-        Console(stderr=True).print(f"{why}: asking for sudo once")
+        console(stderr=True).print(f"{why}: asking for sudo once")
         os.execvp("sudo", ["sudo", "--preserve-env", sys.executable, "-m", "srvmod.ops.cli", *sys.argv[1:]])
     raise not_root(why)
 
@@ -65,9 +70,7 @@ def _told(state: State, steps: Steps, left: Callable[[], str]) -> Iterator[None]
     except Interrupted as error:
         with undisturbed():
             step = f" in step {steps.last[0]!r}" if steps.last[0] else ""
-            Console(stderr=True, highlight=False).print(
-                escape(f"interrupted ({error}){step}: {left()}"), soft_wrap=True
-            )
+            console(stderr=True).print(escape(f"interrupted ({error}){step}: {left()}"), soft_wrap=True)
         raise typer.Exit(error.exit_code) from None
     except Exception as error:
         raise _fail(explain(error, state.root)) from error
@@ -122,7 +125,7 @@ def status(json_output: Json = False) -> None:
     elif result["running"]:
         _show(result)
     else:
-        Console().print(result["problem"])
+        console().print(escape(result["problem"]), soft_wrap=True)
     sick = [c for c in result["components"] if not c["healthy"]]
     raise typer.Exit(3 if not result["running"] else 1 if sick or result["problem"] else 0)
 
@@ -139,7 +142,7 @@ def down(json_output: Json = False) -> None:
     if json_output:
         print(json.dumps({"ended": was}))
     else:
-        Console().print("ended" if was else "there was no stack; nothing to end")
+        console().print("ended" if was else "there was no stack; nothing to end")
 
 
 @app.command()
@@ -158,7 +161,7 @@ def env() -> None:
 
 
 def _show(result: dict[str, Any]) -> None:
-    console = Console(highlight=False)
+    screen = console()
     table = Table(
         *(Column(name, overflow="fold") for name in ("node", "instance", "ready", "weights", "engine", "island")),
         "engine ready",
@@ -183,28 +186,28 @@ def _show(result: dict[str, Any]) -> None:
                 else ("-", "-", "-")
             )
             table.add_row(*lead, *cells)
-    console.print(table)
+    screen.print(table)
     parts = Table(Column("component", overflow="fold"), "pid", "healthy", title="components")
     for component in result["components"]:
         parts.add_row(component["name"], str(component["pid"] or "-"), _mark(component["healthy"]))
-    console.print(parts)
+    screen.print(parts)
     # below the table and whole: they say what to do
     for component in result["components"]:
         if component["problem"]:
-            console.print(f"[red]{component['name']}:[/] {escape(component['problem'])}", soft_wrap=True)
+            screen.print(f"[red]{component['name']}:[/] {escape(component['problem'])}", soft_wrap=True)
     if result.get("problem"):
-        console.print(f"[red]problem:[/] {escape(result['problem'])}", soft_wrap=True)
+        screen.print(f"[red]problem:[/] {escape(result['problem'])}", soft_wrap=True)
     if outputs := result.get("outputs"):
         shown = Table("output", "value", title="stack outputs")
         for name, value in sorted(outputs.items()):
             shown.add_row(name, value if isinstance(value, str) else json.dumps(value))
-        console.print(shown)
+        screen.print(shown)
     if completion := result.get("completion"):
-        console.print(
+        screen.print(
             f"first token after {completion['ttftMs']:.0f} ms, then {completion['meanItlMs']:.1f} ms per token "
             f"({completion['tokens']} tokens, engine: {result['engineKind']}): {completion['text'][:80]}…"
         )
-    console.print(
+    screen.print(
         f"endpoint    {result['endpoint']}\nkubeconfig  {result['kubeconfig']}\nAPI key     {result['apiKeyFile']}"
     )
     request = {"model": "llama-3-70b-instruct", "stream": True, "max_tokens": 24,
@@ -214,7 +217,7 @@ def _show(result: dict[str, Any]) -> None:
         f'-H "authorization: Bearer $(cat {result["apiKeyFile"]})"',
         f"-H 'content-type: application/json' -d '{json.dumps(request)}'",
     ]
-    console.print(" ".join(words), soft_wrap=True)
+    screen.print(" ".join(words), soft_wrap=True)
 
 
 def _mark(value: bool) -> str:

@@ -113,9 +113,9 @@ def test_without_a_place_for_the_traceback_the_line_is_told(tmp_path: Path) -> N
 
 
 def test_messages_with_brackets_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    commands._fail(LocalError("[/etc] is [bold]odd[/]", "see [a-z]"))
+    commands._fail(LocalError("[/etc] is [bold]odd[/] in arn:aws:x:1:secret:y", "see [a-z]"))
     shown = capsys.readouterr().err
-    assert "[/etc] is [bold]odd[/]" in shown
+    assert "[/etc] is [bold]odd[/] in arn:aws:x:1:secret:y" in shown
     assert "see [a-z]" in shown
 
 
