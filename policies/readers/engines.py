@@ -21,9 +21,10 @@ from srvmod.policies.facts import (
     Workload,
 )
 from srvmod.policies.readers.commands import Container, Run
-from srvmod.policies.readers.environment import ConfigMaps, environment
+from srvmod.policies.readers.environment import ConfigMaps, Environment, environment
 from srvmod.policies.readers.options import resolve
 from srvmod.policies.readers.pods import amount, gpu_amounts
+from srvmod.policies.readers.programs import Program
 from srvmod.policies.readers.templates import Template
 from srvmod.policies.readers.tree import Cursor
 
@@ -38,13 +39,19 @@ def of_template(template: Template, workload: Workload, maps: ConfigMaps, table:
         env = environment(cursor, workload.namespace, maps)
         container = Container(cursor, template.spec, workload.namespace, maps, env)
         if template.declared and index == 0:
-            container.runs.extend(Run(program) for program in template.declared)
+            container.runs.extend(Run(_expanded(program, env)) for program in template.declared)
         else:
             container.read()
         for run in container.runs:
             yield _engine(container, run, workload, table)
         if not container.runs and (unknown := _suspicious(container, workload)):
             yield Suspect(workload, cursor["name"].raw(), unknown)
+
+
+def _expanded(program: Program, env: Environment) -> Program:
+    """Declared words, with the container's variables in them."""
+    words = tuple(word if word.unknown else env.expand(word.text, word.place) for word in program.words)
+    return Program(program.software, words, program.first)
 
 
 def _suspicious(container: Container, workload: Workload) -> Unknown | None:

@@ -54,9 +54,9 @@ IMAGES = (
 PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 # Programs that only read, print or look for their words.
 NEVER_RUN = {
-    "echo", "printf", "grep", "pgrep", "pkill", "killall", "which", "type", "pip", "pip3", "uv", "test", "[", "[[",
+    "echo", "printf", "grep", "pgrep", "pkill", "killall", "which", "type", "pip", "pip3", "test", "[", "[[",
     "cat", "ls", "curl", "wget", "sleep", "mkdir", "cp", "mv", "rm", "chmod", "sed", "awk", "kubectl", "helm", "true",
-    "set", "trap", "alias", "cd", "export", "apt-get", "tee", "ray", "huggingface-cli", "hf", "aws",
+    "set", "trap", "alias", "cd", "export", "apt-get", "tee", "huggingface-cli", "hf", "aws",
 }  # fmt: skip
 VLLM_OPTIONS = re.compile(
     r"--(?:tensor[-_]parallel[-_]size|max[-_]num[-_]seqs|gpu[-_]memory[-_]utilization|max[-_]num[-_]batched[-_]tokens"

@@ -63,7 +63,7 @@ class Shell:
             return self.commands
         pending: list[Lexeme] = []
         conditional = False
-        lexemes = Lexer(script).run()
+        lexemes = Lexer(script.replace("\r\n", "\n")).run()
         index = 0
         while index < len(lexemes):
             one = lexemes[index]
