@@ -51,7 +51,6 @@ class NodeClass:
     name: str
     topology_policy: Maybe[str]
     topology_scope: Maybe[str]
-    cpu_manager: Maybe[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,6 @@ class Setting:
 
     topic: str
     value: Fact[str]
-    target: str = ""
-    """Name of what it applies to, where known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +130,6 @@ class Scaler:
     window: Maybe[int]
     """Seconds that the condition must hold before it adds pods (stabilisation window of scale-up)."""
     triggers: tuple[Trigger, ...]
-    fallback: Maybe[int] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from srvmod.policies.facts.options import CommandLine
-from srvmod.policies.facts.values import Fact, Known, Maybe, Place, Unknown
+from srvmod.policies.facts.values import Fact, Maybe, Place, Unknown
 
 NVIDIA_GPU = "nvidia.com/gpu"
 
@@ -44,16 +44,13 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """An HTTP, TCP or exec probe. Times in seconds."""
+    """A probe of any kind. Times in seconds."""
 
     place: Place
-    path: Maybe[str]
     period: Maybe[int]
     timeout: Maybe[int]
     failures: Maybe[int]
     initial_delay: Maybe[int]
-    kind: str
-    """`httpGet`, `tcpSocket`, `exec`, `grpc`, or empty where none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,6 @@ class Pod:
     """Size of the memory volume mounted at /dev/shm; 0 when it has no limit. None: the runtime's 64 MiB."""
     gpus: tuple[Amount, ...]
     """NVIDIA resources of all containers together, one entry per container and resource."""
-    runtime_class: Maybe[str] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +152,6 @@ class Engine:
     cpu: Amount | None = None
     """CPUs in thousandths."""
     memory: Amount | None = None
-    notes: Mapping[str, Known[str]] = field(default_factory=dict[str, Known[str]])
-    """What the configuration says about batching outside of the command line: `triton.batching` and the like."""
 
 
 @dataclass(frozen=True, slots=True)

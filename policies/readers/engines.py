@@ -118,15 +118,12 @@ def probe(cursor: Cursor) -> Probe | None:
     """A probe, or None where there is none."""
     if not cursor:
         return None
-    kinds = ("httpGet", "tcpSocket", "exec", "grpc")
     return Probe(
         place=cursor.place,
-        path=cursor.at("httpGet", "path").string(),
         period=cursor["periodSeconds"].integer(),
         timeout=cursor["timeoutSeconds"].integer(),
         failures=cursor["failureThreshold"].integer(),
         initial_delay=cursor["initialDelaySeconds"].integer(),
-        kind=next((kind for kind in kinds if cursor[kind]), ""),
     )
 
 

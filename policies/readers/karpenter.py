@@ -16,8 +16,7 @@ from srvmod.policies.readers.tree import Cursor, Mapping, place_in_text
 from srvmod.policies.readers.yamltext import BadText, documents
 
 KUBELET_FLAG = r"--{}[= ]['\"]?([A-Za-z-]+)"
-NAMES = {"topologyManagerPolicy": "topology-manager-policy", "topologyManagerScope": "topology-manager-scope",
-         "cpuManagerPolicy": "cpu-manager-policy"}  # fmt: skip
+NAMES = {"topologyManagerPolicy": "topology-manager-policy", "topologyManagerScope": "topology-manager-scope"}
 
 
 def pool(thing: KubeObject) -> Pool:
@@ -53,7 +52,6 @@ def node_class(thing: KubeObject) -> NodeClass:
         name=thing.name,
         topology_policy=setting("topologyManagerPolicy"),
         topology_scope=setting("topologyManagerScope"),
-        cpu_manager=setting("cpuManagerPolicy"),
     )
 
 

@@ -75,7 +75,6 @@ def pod(template: Template) -> Pod:
             for container in (*template.containers(), *spec["initContainers"].items())
             for amount in gpu_amounts(container)
         ),
-        runtime_class=spec["runtimeClassName"].string(),
     )
 
 

@@ -26,10 +26,10 @@ POLICIES = {
 ROUTES = {"HTTPRoute", "GRPCRoute", "Ingress", "VirtualService"}
 
 
-def named(topic: str, fact: Maybe[str], target: str = "") -> Iterator[Setting]:
+def named(topic: str, fact: Maybe[str]) -> Iterator[Setting]:
     """A setting, where it is said at all."""
     if fact is not None:
-        yield Setting(topic, fact, target)
+        yield Setting(topic, fact)
 
 
 def routes(thing: KubeObject) -> Iterator[Route]:
@@ -159,8 +159,8 @@ def moved(setting: Setting, text: Cursor) -> Setting:
     value = setting.value
     place = place_in_text(text, (value.place.line or 1) - 1)
     if isinstance(value, Unknown):
-        return Setting(setting.topic, Unknown(value.reason, place), setting.target)
-    return Setting(setting.topic, Known(value.value, place, value.text), setting.target)
+        return Setting(setting.topic, Unknown(value.reason, place))
+    return Setting(setting.topic, Known(value.value, place, value.text))
 
 
 def service(thing: KubeObject) -> Service:

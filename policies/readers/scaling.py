@@ -31,7 +31,6 @@ def scaler(thing: KubeObject) -> Scaler:
         most=spec["maxReplicaCount" if keda else "maxReplicas"].integer(),
         window=behavior.at("scaleUp", "stabilizationWindowSeconds").integer(),
         triggers=tuple(_keda(spec) if keda else _hpa(spec)),
-        fallback=spec.at("fallback", "replicas").integer(),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from srvmod.contract import Clause
 from srvmod.policies.config import Config
-from srvmod.policies.facts import Known, Place, Unknown, World
+from srvmod.policies.facts import Place, Unknown, World
 
 
 class Topic(StrEnum):
@@ -75,8 +75,3 @@ class Maker:
         """The clause can't be judged."""
         what = f"{subject} can't be told: {unknown.reason}"
         return Finding(self.clause, self.rule, Severity.UNKNOWN, unknown.place, what, self.why, fix)
-
-
-def place_of(fact: Known[object] | Unknown | None, otherwise: Place) -> Place:
-    """Where a fact was read, or where it would be."""
-    return otherwise if fact is None else fact.place
