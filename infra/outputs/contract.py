@@ -145,6 +145,8 @@ class PlanVerdict(Output):
     """Predicted output tokens per second of the fewest engines."""
     verdict: str
     """The same in a sentence, for people."""
+    waiver: str | None
+    """Who accepts that the targets are missed, and why; None while they are held or nobody had to be asked."""
 
 
 class Arns(Output):

@@ -71,6 +71,7 @@ def outputs(settings: Settings, cloud: Cloud, platform: Platform) -> contract.Ou
             itl_p95_ms=_rounded(sizing.prediction.itl_p95_ms),
             tokens_per_second=_rounded(rate),
             verdict=_verdict(sizing),
+            waiver=settings.engine.plan_waiver,
         ),
         engine_kind=settings.engine.kind.value,
     )

@@ -187,6 +187,15 @@ class EngineSettings(Section):
     bucket and the image repository before the first node is billed."""
     min_engines: Annotated[int, *count(1, 2_000)] | None = None
     """Fewest engines; what the plan says when left out."""
+    plan_waiver: (
+        Annotated[
+            str,
+            Field(pattern=r"^[^\s:][^:]{0,63}: \S.{7,199}$"),
+            Allowed("who accepts it and why, such as 'head-of-ml: the mix is a forecast, traffic starts at a tenth'"),
+        ]
+        | None
+    ) = None
+    """Who accepts that `minEngines` misses the latency targets, and why: needed in prod, and only while it does."""
     max_engines: Annotated[int, *count(1, 2_000)] | None = None
     """Most engines that the scaler may run; half as many again as the fewest, in whole nodes, when left out."""
     max_num_batched_tokens: Annotated[int, *count(256, 16_384)] = 2_048

@@ -89,6 +89,29 @@ def engines_in_order(s: Settings) -> Iterator[Finding]:
         yield Finding(("engine", "maxEngines"), f"is less than the fewest, {fewest}", f"at least {fewest}")
 
 
+PRODUCTION = "prod"
+"""Name of the stack where a plan that misses its targets needs somebody's name."""
+
+
+def prod_holds_its_plan(s: Settings) -> Iterator[Finding]:
+    """Too few engines for the targets are somebody's decision in prod, never an accident; a waiver ends with it."""
+    sizing, waiver = s.sizing, s.engine.plan_waiver
+    if sizing.missed and s.stack == PRODUCTION and waiver is None:
+        missed = ", ".join(limit.value for limit in sizing.missed)
+        yield Finding(
+            ("engine", "minEngines"),
+            f"misses at peak traffic: {missed}",
+            f"at least {sizing.plan.engines_needed}, or engine.planWaiver with who accepts it and why",
+        )
+    if waiver is not None and not sizing.missed:
+        yield Finding(
+            ("engine", "planWaiver"),
+            "waives nothing: the engines hold the targets",
+            "no waiver; remove the key",
+            waiver,
+        )
+
+
 def simulated_engine_stays_local(s: Settings) -> Iterator[Finding]:
     """A simulated engine answers nonsense: never for people."""
     if s.engine.kind is EngineKind.SIMULATED and not s.aws.simulated:
@@ -123,6 +146,7 @@ RULES: tuple[Rule, ...] = (
     contexts_fit_the_model,
     budget_holds_a_step,
     engines_in_order,
+    prod_holds_its_plan,
     simulated_engine_stays_local,
     drain_outlasts_an_answer,
     extra_arguments_are_extra,

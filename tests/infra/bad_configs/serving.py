@@ -38,6 +38,13 @@ CASES: tuple[Case, ...] = (
         "at least 10",
     ),
     Case(
+        "waiver of nothing",
+        {"engine.planWaiver": "head-of-ml: nothing is missed here"},
+        "srvmod:engine.planWaiver",
+        "nothing is missed here",
+        "remove the key",
+    ),
+    Case(
         "small budget",
         {"engine.minEngines": 2, "engine.maxNumBatchedTokens": 512},
         "srvmod:engine.maxNumBatchedTokens",
