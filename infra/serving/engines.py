@@ -6,6 +6,7 @@ import pulumi
 
 from srvmod.infra.platform.objects import declare
 from srvmod.infra.serving.documents import engine as documents
+from srvmod.infra.serving.documents import island
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Engines(pulumi.ComponentResource):
                 documents.network_policy(namespace, args.gateway_namespace, args.metrics_namespace),
                 child,
             ),
-            declare(f"{name}-island-check", documents.check_script(namespace), child),
+            declare(f"{name}-island-check", island.config_map(namespace), child),
             declare(f"{name}-service", documents.service(namespace), child, awaited=False),
         ]
         if args.started:

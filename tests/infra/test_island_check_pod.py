@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from srvmod.infra.serving import island_check
-from srvmod.infra.serving.documents import engine
+from srvmod.infra.serving.documents import engine, island
 from tests.infra.test_documents import ENGINE
 
 
@@ -19,7 +19,7 @@ def _split(command: list[str]) -> tuple[list[str], list[str]]:
 def test_the_island_check_comes_before_the_program() -> None:
     container = engine.pod(ENGINE)["containers"][0]
     mount = next(mount for mount in container["volumeMounts"] if mount["name"] == "island-check")
-    (name, source), *more = engine.check_script("serving")["data"].items()
+    (name, source), *more = island.config_map("serving")["data"].items()
     words, _ = _split(container["command"])
     assert not more
     assert words == [
@@ -30,6 +30,11 @@ def test_the_island_check_comes_before_the_program() -> None:
     assert container["args"][0] == "serve"
 
 
+def test_the_engine_gets_nvidia_smi() -> None:
+    environment = {entry["name"]: entry["value"] for entry in engine.pod(ENGINE)["containers"][0]["env"]}
+    assert "utility" in environment["NVIDIA_DRIVER_CAPABILITIES"].split(",")
+
+
 def test_only_simulated_stacks_let_engines_start_on_pretended_nodes() -> None:
     command = engine.pod(replace(ENGINE, pretended=True))["containers"][0]["command"]
     assert set(command) - set(engine.pod(ENGINE)["containers"][0]["command"]) == {"--allow-pretended"}
@@ -37,5 +42,5 @@ def test_only_simulated_stacks_let_engines_start_on_pretended_nodes() -> None:
 
 def test_a_changed_island_check_replaces_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     before = engine.deployment(ENGINE)["spec"]["template"]
-    monkeypatch.setattr(engine, "CHECK_SOURCE", "pass\n")
+    monkeypatch.setattr(island, "SOURCE", "pass\n")
     assert engine.deployment(ENGINE)["spec"]["template"] != before

@@ -1,12 +1,10 @@
 """The engine: one vLLM server with four GPUs of one NUMA node, as Deployment, Service and what guards them."""
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from srvmod.contract import P5_48XLARGE, EngineKind
+from srvmod.contract import EngineKind
 from srvmod.infra.labels import (
     ENGINE,
     GPU,
@@ -22,7 +20,7 @@ from srvmod.infra.labels import (
     toleration,
 )
 from srvmod.infra.serving import island_check
-from srvmod.infra.serving.documents import engine_flags, weight_cache
+from srvmod.infra.serving.documents import engine_flags, island, weight_cache
 
 PORT = 8000
 CPUS = 88
@@ -44,12 +42,6 @@ PROGRAMS: Mapping[EngineKind, tuple[str, ...]] = {
     EngineKind.SIMULATED: ("/usr/bin/env", "python3", "-m", "srvmod_engine"),
 }
 """The engine's program; both take the words of `vllm serve`."""
-
-ISLAND_CHECK = "island-check"
-"""The ConfigMap of the check that runs before the program, its volume, and the annotation with its digest."""
-CHECK_FOLDER = "/srvmod"
-CHECK_FILE = "island_check.py"
-CHECK_SOURCE = Path(island_check.__file__).read_text(encoding="utf-8")
 
 WAIT_FOR_WEIGHTS = """\
 import pathlib, sys, time
@@ -103,11 +95,7 @@ def deployment(engine: Engine) -> Object:
             "template": {
                 "metadata": {
                     "labels": {**labels(ENGINE), f"{PREFIX}engine": engine.kind.value},
-                    "annotations": {
-                        "karpenter.sh/do-not-disrupt": "true",
-                        # Engines are replaced when the check changes, not at some later restart.
-                        f"{PREFIX}{ISLAND_CHECK}": hashlib.sha256(CHECK_SOURCE.encode()).hexdigest()[:16],
-                    },
+                    "annotations": {"karpenter.sh/do-not-disrupt": "true", **island.annotations()},
                 },
                 "spec": pod(engine),
             },
@@ -134,36 +122,9 @@ def pod(engine: Engine) -> Object:
             weight_cache.models_volume(),
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": SHARED_MEMORY}},
             {"name": "tmp", "emptyDir": {}},
-            {"name": ISLAND_CHECK, "configMap": {"name": ISLAND_CHECK}},
+            island.volume(),
         ],
     }
-
-
-def check_script(namespace: str) -> Object:
-    """ConfigMap of the island check: a mounted file, since the engine's image is its authors'."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": metadata(ISLAND_CHECK, namespace),
-        "data": {CHECK_FILE: CHECK_SOURCE},
-    }
-
-
-def _command(engine: Engine) -> list[str]:
-    """The island check, which becomes the program; `args` stay the program's own words, as gates read them."""
-    gpu = P5_48XLARGE.gpu
-    return [
-        "/usr/bin/env",
-        "python3",
-        "-I",
-        f"{CHECK_FOLDER}/{CHECK_FILE}",
-        f"--gpus={engine.gpus}",
-        f"--model={gpu.name}",
-        f"--nvlinks={gpu.nvlinks}",
-        *(["--allow-pretended"] if engine.pretended else []),
-        "--",
-        *PROGRAMS[engine.kind],
-    ]
 
 
 def _weights_ready(engine: Engine) -> Object:
@@ -193,12 +154,14 @@ def _server(engine: Engine) -> Object:
         # Longer than Envoy keeps idle upstream connections, or both close at once and requests fail.
         "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": "120",
         "HOME": "/tmp",
+        # Utility brings nvidia-smi, which the island check asks.
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
     }
     return {
         "name": ENGINE,
         "image": engine.image,
         "imagePullPolicy": engine.image_pull_policy,
-        "command": _command(engine),
+        "command": [*island.command(engine.gpus, pretended=engine.pretended), *PROGRAMS[engine.kind]],
         "args": engine_flags.serve_arguments(engine.flags),
         "env": [{"name": key, "value": value} for key, value in environment.items()],
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
@@ -217,7 +180,7 @@ def _server(engine: Engine) -> Object:
             _models_mount(),
             {"name": "shm", "mountPath": "/dev/shm"},
             {"name": "tmp", "mountPath": "/tmp"},
-            {"name": ISLAND_CHECK, "mountPath": CHECK_FOLDER, "readOnly": True},
+            island.mount(),
         ],
     }
 
