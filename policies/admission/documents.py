@@ -62,7 +62,7 @@ def policies(config: Config | None = None) -> list[Policy]:
         ),
         surroundings.groups(),
         surroundings.routes(chosen),
-        surroundings.scalers(),
+        surroundings.scalers(version),
         surroundings.pools(),
         weight_cache.pods(),
         weight_cache.nodes(),
@@ -75,4 +75,6 @@ def files(config: Config | None = None) -> Mapping[str, str]:
 
 
 def _yaml(policy: Policy) -> str:
-    return yaml.safe_dump(policy.document(), sort_keys=False, width=110, allow_unicode=True)
+    # Both emitters write the same bytes; C's is ten times as fast.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return yaml.dump(policy.document(), Dumper=dumper, sort_keys=False, width=110, allow_unicode=True)

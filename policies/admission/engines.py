@@ -279,6 +279,9 @@ def version_clauses(table: Table) -> list[Validation]:
         engine(VERSION, "combinations", "variables.batchedTokens == '' || variables.sequences == '' || "
                "int(variables.batchedTokens) >= int(variables.sequences)", "max_num_batched_tokens is below max_num_seqs",
                "at least max_num_seqs"),
+        engine(VERSION, "combinations", "variables.noChunks in ['', '--enable-chunked-prefill'] || variables.batchedTokens == '' || "
+               "variables.modelLength in ['', 'auto'] || int(variables.batchedTokens) >= int(variables.modelLength)",
+               "without chunked prefill max_num_batched_tokens is below max_model_len", "--enable-chunked-prefill"),
         *(
             engine(VERSION, "combinations", f"!(variables.{name}.startsWith('--enable')) || {other}", what, what)
             for name, other, what in needs

@@ -5,7 +5,8 @@ from __future__ import annotations
 from srvmod.contract import ITL_P95_MS, P5_48XLARGE, SCALE_OUT_AFTER_SECONDS, SCALE_OUT_ITL_MS, Clause
 from srvmod.policies.admission.policy import Policy, Resource, Validation, list_of, text, texts
 from srvmod.policies.config import Config
-from srvmod.policies.rules import hardware
+from srvmod.policies.engine_versions import Table
+from srvmod.policies.rules import Topic, hardware
 from srvmod.policies.rules.latency import ALTERNATIVES
 from srvmod.policies.rules.streaming import LEAST_IDLE_SECONDS
 
@@ -130,7 +131,7 @@ def routes(config: Config) -> Policy:
     return Policy("routes", about, (*ROUTES, *PROXIES, services), {}, found, CHANGED)
 
 
-def scalers() -> Policy:
+def scalers(table: Table) -> Policy:
     """INV-SRVMOD-02 on scalers of a serving namespace."""
     limit = SCALE_OUT_ITL_MS.value / 1e3
     metric = "|".join(ALTERNATIVES)
@@ -152,7 +153,7 @@ def scalers() -> Policy:
         "scalers",
         "Capacity follows inter-token latency.",
         (Resource("keda.sh", "*", ("scaledobjects",)), Resource("autoscaling", "*", ("horizontalpodautoscalers",))),
-        {"keda": f"{KIND} == 'ScaledObject'"},
+        {"keda": f"{KIND} == 'ScaledObject'", "exported": texts(sorted(table.exposed))},
         [
             Validation(INV_2, "scaler", "variables.keda || has(object.metadata.ownerReferences)",
                        "an autoscaler's metric can't be read here", "a ScaledObject"),
@@ -160,6 +161,9 @@ def scalers() -> Policy:
                        "no trigger looks at inter-token latency", fix),
             Validation(INV_2, "scaler", f"!variables.keda || {triggers}.all(t, !({latency}) || ({low} && {threshold} && {ranges}))",
                        f"a trigger's quantile, threshold or range isn't a p95 at {limit} s within 60 s", fix),
+            Validation(Topic.ENGINE_VERSION, "metrics", f"!variables.keda || {triggers}.all(t, !has(t.metadata) || "
+                       f"!has(t.metadata.query) || {query}.findAll('vllm:[a-zA-Z0-9_:]+').all(m, m in variables.exported))",
+                       f"a query asks for a metric that vLLM {table.version} doesn't export", "a metric that the version exports"),
             Validation(INV_2, "scaler", "!variables.keda || !has(object.spec.maxReplicaCount) || "
                        "object.spec.maxReplicaCount > object.spec.?minReplicaCount.orValue(0)",
                        "most and least leave no room", "a range"),

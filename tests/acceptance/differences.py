@@ -23,6 +23,8 @@ STRICTER = {
     "MC-SE-01/buffering": "a proxy's configuration in another kind, a snippet or a ConfigMap can't be read, so it is refused",
     "MC-SE-01/idle-timeout": "whether an object leads to an engine is in other objects: all of them count",
     "OPERATIONS/service-links": "whether a Service named vllm is near is in other objects",
+    "MC-KV-01/kv-block": "a value breaks two rules, and the clause's own is told",
+    "MC-SE-01/stream-interval": "a value breaks two rules, and the clause's own is told",
     "OPERATIONS/drain": "a value that gate 1 finds elsewhere isn't there for CEL",
 }
 """Refused by admission, fine or another clause for gate 1: by the rule that admission names."""
@@ -38,6 +40,10 @@ UNSEEN = {
     "node class elsewhere": "a missing object isn't seen",
     "whole without scaler": "a missing object isn't seen",
     "whole without alert": "a missing object isn't seen",
+    "a newer flag, older version": "the options of the pinned version are rendered into the policy",
+    "an old metric in an alert": "rules of Prometheus aren't judged here",
+    "a counter without total": "rules of Prometheus aren't judged here",
+    "an old metric on a dashboard": "dashboards aren't judged here",
     "alert at 50 ms": "rules of Prometheus aren't judged here: another one may say 30 ms",
 }
 """Refused by gate 1, not by admission: what one object can't show. By the name of the case."""

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from srvmod.infra.labels import SERVING as NAMESPACE, WEIGHT_CACHE, WEIGHTS_COLD_TAINT
+from srvmod.infra.serving.documents import weight_cache as cache_documents
+from srvmod.policies.admission import weight_cache as cache_policy
 from srvmod.policies.config import from_values
 from srvmod.policies.readers.world import of_text
 from srvmod.policies.rules import Severity, judge
@@ -166,3 +169,85 @@ def test_expressions_are_well_typed(door: Door) -> None:
     found = {one["metadata"]["name"] for one in json.loads(text)["items"]}
     assert len([name for name in found if name.startswith("srvmod-")]) == 8
     assert "expression" not in door.ask(base()[0]).message
+
+
+NODE, OTHER = "own-node", "other-node"
+COST = "controller.kubernetes.io/pod-deletion-cost"
+COLD = {"key": WEIGHTS_COLD_TAINT, "value": "true", "effect": "NoSchedule"}
+TP4 = {"key": "srvmod.dev/tp4", "value": "true", "effect": "NoSchedule"}
+
+
+@pytest.fixture(scope="module")
+def cache(door: Door) -> Door:
+    """The weight cache's roles, two nodes and a pod on each."""
+    given = cache_documents.WeightCache(NAMESPACE, "p5-tp4", "image", "Never", "bucket", "prefix", "r1", "us-east-1")
+    for document in (
+        cache_documents.service_account(given), cache_documents.cluster_role(), cache_documents.cluster_role_binding(given),
+        cache_documents.role(given), cache_documents.role_binding(given),
+    ):  # fmt: skip
+        door.make(document, NAMESPACE)
+    for name in (NODE, OTHER):
+        door.make({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"a": "b"}},
+                   "spec": {"taints": [COLD, TP4]}})  # fmt: skip
+        door.make({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"on-{name}", "labels": {"a": "b"}},
+                   "spec": {"nodeName": name, "containers": [{"name": "c", "image": "i"}]}})  # fmt: skip
+    return door
+
+
+def as_cache(door: Door, path: str, patch: Document, node: str | None = NODE) -> tuple[int, str]:
+    """A dry run of a change by the cache's account, as the API server knows a pod's token."""
+    who = {"Impersonate-User": f"system:serviceaccount:{NAMESPACE}:{WEIGHT_CACHE}", "Impersonate-Group": "system:authenticated"}
+    if node is not None:
+        who["Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"] = node
+    status, message, _ = door.call("PATCH", f"{path}?dryRun=All", patch, **who)
+    return status, message
+
+
+def test_the_policy_speaks_of_the_account_that_the_program_makes() -> None:
+    assert (cache_policy.NAMESPACE, cache_policy.ACCOUNT, cache_policy.COLD) == (NAMESPACE, WEIGHT_CACHE, WEIGHTS_COLD_TAINT)
+
+
+@pytest.mark.parametrize(
+    ("patch", "allowed"),
+    [
+        ({"metadata": {"annotations": {COST: "-12"}}}, True),
+        ({"metadata": {"annotations": {"other": "1"}}}, False),
+        ({"metadata": {"labels": {"app": "stolen"}}}, False),
+        ({"metadata": {"labels": {"a": None}}}, False),
+        ({"metadata": {"finalizers": ["srvmod.dev/stay"]}}, False),
+        ({"spec": {"activeDeadlineSeconds": 60}}, False),
+    ],
+)
+def test_of_pods_the_cache_changes_the_deletion_cost(cache: Door, patch: Document, allowed: bool) -> None:
+    status, message = as_cache(cache, f"/api/v1/namespaces/{NAMESPACE}/pods/on-{NODE}", patch)
+    assert (status == 200) == allowed, message
+    assert allowed or "OPERATIONS/weight-cache" in message, message
+
+
+@pytest.mark.parametrize(
+    ("patch", "allowed"),
+    [
+        ({"spec": {"taints": [TP4]}}, True),
+        ({"spec": {"taints": [COLD]}}, False),
+        ({"spec": {"taints": []}}, False),
+        ({"spec": {"taints": [TP4, {"key": "mine", "effect": "NoExecute"}]}}, False),
+        ({"spec": {"unschedulable": True}}, False),
+        ({"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}, False),
+        ({"metadata": {"annotations": {"x": "y"}}}, False),
+    ],
+)
+def test_of_nodes_the_cache_removes_the_startup_taint(cache: Door, patch: Document, allowed: bool) -> None:
+    status, message = as_cache(cache, f"/api/v1/nodes/{NODE}", patch)
+    assert (status == 200) == allowed, message
+    assert allowed or "OPERATIONS/weight-cache" in message, message
+
+
+@pytest.mark.parametrize("node", [OTHER, None])
+def test_the_cache_stays_on_its_own_node(cache: Door, node: str | None) -> None:
+    for path, patch in (
+        (f"/api/v1/nodes/{NODE}", {"spec": {"taints": [TP4]}}),
+        (f"/api/v1/namespaces/{NAMESPACE}/pods/on-{NODE}", {"metadata": {"annotations": {COST: "1"}}}),
+    ):
+        status, message = as_cache(cache, path, patch, node)
+        assert status == 403, message
+        assert "another" in message
