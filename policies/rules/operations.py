@@ -24,6 +24,8 @@ LEAST_STARTUP_SECONDS = 300
 """72 GB of weights, compilation and graph capture; reports of 4 to 10 minutes."""
 LEAST_PROBE_TIMEOUT_SECONDS = 5
 LEAST_SHM_BYTES = 1 << 30
+INJECTED = {"LLMInferenceService", "InferenceService", "RayService"}
+"""Kinds whose controllers add probes, preStop, grace and /dev/shm to what the object says."""
 VLLM_SERVICE = re.compile(r"vllm(-|$)")
 
 
@@ -31,7 +33,7 @@ def probes(world: World, config: Config) -> Iterator[Finding]:
     """Readiness; start-up before liveness counts; time-outs that survive load."""
     del config
     for engine in vllm_engines(world):
-        if engine.readiness is None:
+        if engine.readiness is None and engine.workload.kind not in INJECTED:
             yield PROBES.error(engine.place, "has no readinessProbe", "httpGet /health on the engine's port")
         if engine.liveness is not None and engine.startup is None:
             delay = engine.liveness.initial_delay
@@ -70,7 +72,8 @@ def drain(world: World, config: Config) -> Iterator[Finding]:
 
 def _grace(engine: Engine, seconds: float) -> Iterator[Finding]:
     grace = engine.workload.pod.grace
-    if engine.pre_stop is None:
+    injected = engine.workload.kind in INJECTED
+    if engine.pre_stop is None and not injected:
         yield DRAIN.error(
             engine.place,
             "has no preStop: the proxy still sends requests to it",
@@ -80,7 +83,7 @@ def _grace(engine: Engine, seconds: float) -> Iterator[Finding]:
     given = grace.value if isinstance(grace, Known) else 30
     if isinstance(grace, Unknown):
         yield DRAIN.unknown("terminationGracePeriodSeconds", grace)
-    elif given <= before + seconds:
+    elif given <= before + seconds and not (injected and grace is None):
         place = grace.place if grace is not None else engine.workload.pod.place
         said = "" if grace is not None else " (Kubernetes' default)"
         what = f"terminationGracePeriodSeconds is {given}{said}, preStop and shutdown_timeout take {before + seconds:g}"
@@ -163,6 +166,8 @@ def shared_memory(world: World, config: Config) -> Iterator[Finding]:
         shm = engine.workload.pod.shm
         if isinstance(shm, Unknown):
             yield SHM.unknown("the size of /dev/shm", shm, fix)
+        elif shm is None and engine.workload.kind in INJECTED:
+            continue
         elif shm is None:
             yield SHM.error(engine.workload.pod.place, "/dev/shm is the container's own, 64 MiB", fix)
         elif 0 < shm.value < LEAST_SHM_BYTES:
