@@ -19,7 +19,9 @@ def root() -> None:
 
 @app.command()
 def render(
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the committed files differ.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; fail when the committed files differ.")
+    ] = False,
     folder: Annotated[Path, typer.Option(help="Where the files lie.")] = ROOT / FOLDER,
 ) -> None:
     """Write manifests/admission/ from policies/admission."""

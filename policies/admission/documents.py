@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import yaml
 
 from srvmod.contract import Clause
-from srvmod.policies.admission import engines, operations, shares, surroundings, weight_cache, words
+from srvmod.policies.admission import engines, operations, options, pools, shares, surroundings, weight_cache, words
 from srvmod.policies.admission.policy import Policy, Resource, Validation
 from srvmod.policies.config import Config
 from srvmod.policies.engine_versions import table
@@ -35,7 +35,7 @@ def policies(config: Config | None = None) -> list[Policy]:
     chosen = config or Config()
     version = table(chosen.engine_version)
     pod = words.variables(version) | engines.more_variables()
-    judged = [*engines.all_of(version), *shares.validations(), *operations.validations()]
+    judged = [*options.all_of(version), *shares.validations(), *operations.validations()]
     return [
         Policy(
             "engines",
@@ -52,9 +52,11 @@ def policies(config: Config | None = None) -> list[Policy]:
             {name: pod[name] for name in ("spec", "engines", "one", "words", "simulated")},
             [
                 Validation(
-                    Clause.INV_SRVMOD_01, "simulated-engine",
+                    Clause.INV_SRVMOD_01,
+                    "simulated-engine",
                     "!variables.simulated && !variables.spec.containers.exists(c, c.image.contains('srvmod/engine'))",
-                    "the simulated engine answers nonsense", "vllm serve",
+                    "the simulated engine answers nonsense",
+                    "vllm serve",
                 )
             ],
             JUDGED,
@@ -63,10 +65,10 @@ def policies(config: Config | None = None) -> list[Policy]:
         surroundings.groups(),
         surroundings.routes(chosen),
         surroundings.scalers(version),
-        surroundings.pools(),
+        pools.pools(),
         weight_cache.pods(),
         weight_cache.nodes(),
-    ]  # fmt: skip
+    ]
 
 
 def files(config: Config | None = None) -> Mapping[str, str]:

@@ -39,7 +39,10 @@ def validations() -> list[Validation]:
     )
     grace = "(has(variables.spec.terminationGracePeriodSeconds) ? variables.spec.terminationGracePeriodSeconds : 30)"
     timeout = "(variables.shutdownTimeout.matches('^[0-9]{1,9}$') ? int(variables.shutdownTimeout) : 0)"
-    taken = "(variables.down.endsWith('%') ? int(variables.down.replace('%', '')) * variables.minimum / 100 : int(variables.down))"
+    taken = (
+        "(variables.down.endsWith('%') ? int(variables.down.replace('%', '')) * variables.minimum / 100 : "
+        "int(variables.down))"
+    )
     rollout = (
         "!(request.kind.kind == 'Deployment') || (has(object.spec.strategy) && has(object.spec.strategy.type) && "
         f"object.spec.strategy.type == 'Recreate') || {taken} > 0"
@@ -56,31 +59,85 @@ def validations() -> list[Validation]:
     families = "|".join(sorted(BUCKET_FAMILIES))
     named = rf"variables.families.all(f, f.matches('^\"({families})\"'))"
     return [
-        engine(OPS, "probes", f"has({c}.readinessProbe)", "has no readinessProbe", "httpGet /health on the engine's port"),
-        engine(OPS, "probes", f"!has({c}.livenessProbe) || has({c}.startupProbe) || "
-               f"{c}.livenessProbe.?initialDelaySeconds.orValue(0) >= {LEAST_STARTUP_SECONDS}",
-               "has a livenessProbe and no startupProbe", "a startupProbe on /health of 20 minutes"),
-        engine(OPS, "probes", f"!has({c}.startupProbe) || {startup} >= {LEAST_STARTUP_SECONDS}",
-               "startupProbe gives up too early", f"at least {LEAST_STARTUP_SECONDS} s"),
-        engine(OPS, "drain", f"{timeout} > 0", "shutdown_timeout is 0: SIGTERM aborts all streams",
-               "--shutdown-timeout=60", "variables.shutdownTimeout"),
-        engine(OPS, "drain", "variables.preStop >= 0", "has no preStop: the proxy still sends requests to it",
-               "lifecycle.preStop.sleep: {seconds: 15}"),
-        engine(OPS, "drain", f"{grace} > {timeout} + variables.preStop",
-               "terminationGracePeriodSeconds doesn't outlast preStop and shutdown_timeout", "more than both together",
-               f"string({grace})"),
-        engine(OPS, "rollout", rollout, "maxUnavailable is 0 engines: the update waits for a free island",
-               "maxSurge: 0, maxUnavailable: 1", "variables.down"),
-        engine(OPS, "service-links", "has(variables.spec.enableServiceLinks) && !variables.spec.enableServiceLinks",
-               "a Service named vllm would set VLLM_* variables", "enableServiceLinks: false"),
-        engine(OPS, "shared-memory", shm, "/dev/shm is the container's own, or small",
-               "a volume emptyDir {medium: Memory, sizeLimit: 32Gi} mounted at /dev/shm"),
-        engine(Topic.ENGINE_VERSION, "combinations", f"variables.buckets == '' || (variables.buckets.matches('{whole}') && "
-               f"{named} && {increasing})", "custom_histogram_buckets aren't increasing positive numbers by family",
-               'as in {"inter_token_latency":[0.03,0.038]}', "variables.buckets"),
-        engine(Clause.INV_SRVMOD_02, "buckets", there, "no bucket edge at 30 and 38 ms, which alert and scaler ask for",
-               '--custom-histogram-buckets={"inter_token_latency":[0.01,0.02,0.03,0.038,0.05,0.1,1]}'),
-    ]  # fmt: skip
+        engine(
+            OPS, "probes", f"has({c}.readinessProbe)", "has no readinessProbe", "httpGet /health on the engine's port"
+        ),
+        engine(
+            OPS,
+            "probes",
+            f"!has({c}.livenessProbe) || has({c}.startupProbe) || "
+            f"{c}.livenessProbe.?initialDelaySeconds.orValue(0) >= {LEAST_STARTUP_SECONDS}",
+            "has a livenessProbe and no startupProbe",
+            "a startupProbe on /health of 20 minutes",
+        ),
+        engine(
+            OPS,
+            "probes",
+            f"!has({c}.startupProbe) || {startup} >= {LEAST_STARTUP_SECONDS}",
+            "startupProbe gives up too early",
+            f"at least {LEAST_STARTUP_SECONDS} s",
+        ),
+        engine(
+            OPS,
+            "drain",
+            f"{timeout} > 0",
+            "shutdown_timeout is 0: SIGTERM aborts all streams",
+            "--shutdown-timeout=60",
+            "variables.shutdownTimeout",
+        ),
+        engine(
+            OPS,
+            "drain",
+            "variables.preStop >= 0",
+            "has no preStop: the proxy still sends requests to it",
+            "lifecycle.preStop.sleep: {seconds: 15}",
+        ),
+        engine(
+            OPS,
+            "drain",
+            f"{grace} > {timeout} + variables.preStop",
+            "terminationGracePeriodSeconds doesn't outlast preStop and shutdown_timeout",
+            "more than both together",
+            f"string({grace})",
+        ),
+        engine(
+            OPS,
+            "rollout",
+            rollout,
+            "maxUnavailable is 0 engines: the update waits for a free island",
+            "maxSurge: 0, maxUnavailable: 1",
+            "variables.down",
+        ),
+        engine(
+            OPS,
+            "service-links",
+            "has(variables.spec.enableServiceLinks) && !variables.spec.enableServiceLinks",
+            "a Service named vllm would set VLLM_* variables",
+            "enableServiceLinks: false",
+        ),
+        engine(
+            OPS,
+            "shared-memory",
+            shm,
+            "/dev/shm is the container's own, or small",
+            "a volume emptyDir {medium: Memory, sizeLimit: 32Gi} mounted at /dev/shm",
+        ),
+        engine(
+            Topic.ENGINE_VERSION,
+            "combinations",
+            f"variables.buckets == '' || (variables.buckets.matches('{whole}') && {named} && {increasing})",
+            "custom_histogram_buckets aren't increasing positive numbers by family",
+            'as in {"inter_token_latency":[0.03,0.038]}',
+            "variables.buckets",
+        ),
+        engine(
+            Clause.INV_SRVMOD_02,
+            "buckets",
+            there,
+            "no bucket edge at 30 and 38 ms, which alert and scaler ask for",
+            '--custom-histogram-buckets={"inter_token_latency":[0.01,0.02,0.03,0.038,0.05,0.1,1]}',
+        ),
+    ]
 
 
 def _edges(family: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from srvmod.capacity import Layout, kv_bytes_per_token_per_gpu, memory_budget
 from srvmod.contract import CONTEXT_TOKENS, KV_BLOCK_TOKENS, Clause, KvCacheDtype
-from srvmod.policies.admission.engines import KV, absent_or, engine
+from srvmod.policies.admission.engines import absent_or, engine
 from srvmod.policies.admission.policy import Validation
 from srvmod.policies.config import Config
 from srvmod.policies.rules.batching import DEFAULT_MAX_NUM_SEQS
 from srvmod.policies.rules.memory import DEFAULT_UTILIZATION, DTYPES
 from srvmod.policies.rules.subjects import SESSIONS_ANNOTATION
 
-CB = Clause.MC_CB_01
+CB, KV = Clause.MC_CB_01, Clause.MC_KV_01
 ENGINES_ANNOTATION = "srvmod.dev/engines"
 """Engines that run whatever the load. A scaler sets the replicas, and an object without them gets one: then the object
 itself has to say the scaler's minimum."""
@@ -58,13 +58,15 @@ def variables(config: Config) -> dict[str, str]:
         "replicas": "has(object.spec.replicas) ? object.spec.replicas : 1",
         "minimum": "variables.numbers && variables.enginesNote != '' && int(variables.enginesNote) > variables.replicas"
         " ? int(variables.enginesNote) : (variables.replicas > 0 ? variables.replicas : 1)",
-        "sessions": f"variables.numbers && variables.sessionsNote != '' ? int(variables.sessionsNote) : {config.sessions}",
+        "sessions": "variables.numbers && variables.sessionsNote != '' ? int(variables.sessionsNote) : "
+        f"{config.sessions}",
         "share": "(variables.sessions + variables.minimum - 1) / variables.minimum",
         "blockBytes": f"variables.kvDtype in {fp8!r} ? {block[KvCacheDtype.FP8]:.1f} : {block[KvCacheDtype.BF16]:.1f}",
         "blocks": "variables.kvBlocks != '' ? double(variables.kvBlocks) : variables.kvBytes != '' ? "
         f"double(variables.kvBytes) / variables.blockBytes : ({free}) / variables.blockBytes",
         "longest": longest,
-        "context": f"((variables.longest < {CONTEXT_TOKENS.value} ? variables.longest : {CONTEXT_TOKENS.value}) + {tokens - 1})"
+        "context": f"((variables.longest < {CONTEXT_TOKENS.value} ? variables.longest : "
+        f"{CONTEXT_TOKENS.value}) + {tokens - 1})"
         f" / {tokens}",
         "knownModel": f"variables.model.matches('^([/.]|(s3|gs|oci)://)') || "
         f"variables.model.lowerAscii().contains('{_base(config.model)}')",
@@ -90,18 +92,58 @@ def validations() -> list[Validation]:
         "variables.blocks >= double((variables.longest + 15) / 16)"
     )
     return [
-        engine(CB, "sequence-limit", "variables.numbers", "an annotation on sessions or engines isn't a number", annotation),
-        engine(CB, "sequence-limit", share(f"variables.sequences == '' ? {DEFAULT_MAX_NUM_SEQS} >= variables.share : "
-               "variables.sequences.matches('^[0-9]{1,9}$') && int(variables.sequences) >= variables.share"),
-               "max_num_seqs is below the sessions per engine", more, shared),
-        engine(CB, "sequence-limit", share(absent_or("activeSequences", f"{number} && int($x) >= variables.share")),
-               "max_num_active_seqs is below the sessions per engine", "leave it out", shared),
-        engine(CB, "admission", share(absent_or("queued", f"{number} && int($x) >= variables.share")),
-               "max_num_queued_reqs is below the sessions per engine", "leave it out", shared),
-        engine(CB, "admission", share(absent_or("batchedTokens", f"{number} && int($x) > variables.share")),
-               "max_num_batched_tokens leaves no room for prompts", "--max-num-batched-tokens=2048", shared),
-        engine(KV, "kv-room", "variables.knownModel", "the model's shape isn't known here, so the cache's room isn't",
-               "the folder of the planned model", "variables.model"),
-        engine(KV, "kv-room", share(f"!variables.knownModel || ({fits})"), "the declared contexts don't fit",
-               "more memory for the cache, an FP8 cache, more engines, or shorter contexts", shared),
-    ]  # fmt: skip
+        engine(
+            CB, "sequence-limit", "variables.numbers", "an annotation on sessions or engines isn't a number", annotation
+        ),
+        engine(
+            CB,
+            "sequence-limit",
+            share(
+                f"variables.sequences == '' ? {DEFAULT_MAX_NUM_SEQS} >= variables.share : "
+                "variables.sequences.matches('^[0-9]{1,9}$') && int(variables.sequences) >= variables.share"
+            ),
+            "max_num_seqs is below the sessions per engine",
+            more,
+            shared,
+        ),
+        engine(
+            CB,
+            "sequence-limit",
+            share(absent_or("activeSequences", f"{number} && int($x) >= variables.share")),
+            "max_num_active_seqs is below the sessions per engine",
+            "leave it out",
+            shared,
+        ),
+        engine(
+            CB,
+            "admission",
+            share(absent_or("queued", f"{number} && int($x) >= variables.share")),
+            "max_num_queued_reqs is below the sessions per engine",
+            "leave it out",
+            shared,
+        ),
+        engine(
+            CB,
+            "admission",
+            share(absent_or("batchedTokens", f"{number} && int($x) > variables.share")),
+            "max_num_batched_tokens leaves no room for prompts",
+            "--max-num-batched-tokens=2048",
+            shared,
+        ),
+        engine(
+            KV,
+            "kv-room",
+            "variables.knownModel",
+            "the model's shape isn't known here, so the cache's room isn't",
+            "the folder of the planned model",
+            "variables.model",
+        ),
+        engine(
+            KV,
+            "kv-room",
+            share(f"!variables.knownModel || ({fits})"),
+            "the declared contexts don't fit",
+            "more memory for the cache, an FP8 cache, more engines, or shorter contexts",
+            shared,
+        ),
+    ]

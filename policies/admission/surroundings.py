@@ -1,12 +1,12 @@
-"""Objects around engines: groups of pods, routes, proxies' policies, scalers, pools and node classes."""
+"""Objects around engines: groups of pods, routes, proxies' policies, scalers."""
 
 from __future__ import annotations
 
-from srvmod.contract import ITL_P95_MS, P5_48XLARGE, SCALE_OUT_AFTER_SECONDS, SCALE_OUT_ITL_MS, Clause
+from srvmod.contract import ITL_P95_MS, SCALE_OUT_AFTER_SECONDS, SCALE_OUT_ITL_MS, Clause
 from srvmod.policies.admission.policy import Policy, Resource, Validation, list_of, text, texts
 from srvmod.policies.config import Config
 from srvmod.policies.engine_versions import Table
-from srvmod.policies.rules import Topic, hardware
+from srvmod.policies.rules import Topic
 from srvmod.policies.rules.latency import ALTERNATIVES
 from srvmod.policies.rules.streaming import LEAST_IDLE_SECONDS
 
@@ -33,10 +33,11 @@ ROUTES = (
 )
 PROXIES = (
     Resource(
-        "gateway.envoyproxy.io", "*",
+        "gateway.envoyproxy.io",
+        "*",
         ("backendtrafficpolicies", "clienttrafficpolicies", "envoyextensionpolicies", "envoypatchpolicies"),
     ),
-)  # fmt: skip
+)
 
 
 def groups() -> Policy:
@@ -57,7 +58,8 @@ def _long_enough(value: str, seconds: float) -> str:
 
 
 def _idle(value: str) -> str:
-    return f"({value} in {NONE} || ({value}.matches({TIME}) && duration({value}) >= duration('{LEAST_IDLE_SECONDS:.0f}s')))"
+    """Whether an idle time-out is off, or outlasts the wait for a first token."""
+    return _long_enough(value, LEAST_IDLE_SECONDS)
 
 
 def routes(config: Config) -> Policy:
@@ -79,14 +81,24 @@ def routes(config: Config) -> Policy:
         ("timeout.?http.?streamIdleTimeout", "idle-timeout", _idle("$v")),
     ]
     found = [
-        Validation(SE, "deadline", deadline, "a rule's response deadline is Envoy's 15 s, or shorter than the longest answer",
-                   f"rules[].timeouts.request: 0s, or at least {longest:.0f}s"),
-    ]  # fmt: skip
+        Validation(
+            SE,
+            "deadline",
+            deadline,
+            "a rule's response deadline is Envoy's 15 s, or shorter than the longest answer",
+            f"rules[].timeouts.request: 0s, or at least {longest:.0f}s",
+        ),
+    ]
     for path, rule, condition in fields:
         there = f"object.spec.?{path}"
-        ok = f"!has(object.spec) || !{there}.hasValue() || {condition.replace('$v', f'{there}.orValue(' + text('') + ')')}"
+        ok = (
+            f"!has(object.spec) || !{there}.hasValue() || "
+            f"{condition.replace('$v', f'{there}.orValue(' + text('') + ')')}"
+        )
         shown = path.replace(".?", ".")
-        found.append(Validation(SE, rule, ok, f"{shown} cuts streams", "0s, or longer than the longest answer and 60 s"))
+        found.append(
+            Validation(SE, rule, ok, f"{shown} cuts streams", "0s, or longer than the longest answer and 60 s")
+        )
     body = (
         "object.spec.?extProc.orValue([]).all(p, !p.?processingMode.?response.?body.hasValue() || "
         "!string(p.processingMode.response.body).startsWith('Buffered'))"
@@ -94,7 +106,8 @@ def routes(config: Config) -> Policy:
     buffers = "(!has(object.spec) || " + body + ")"
     annotations = "object.metadata.?annotations.orValue({})"
     ingress = (
-        f"{annotations}.all(k, !k.endsWith('/proxy-buffering') || {annotations}[k].lowerAscii() in ['off', 'false', 'no', '0'])"
+        f"{annotations}.all(k, !k.endsWith('/proxy-buffering') || {annotations}[k].lowerAscii() in ['off', "
+        "'false', 'no', '0'])"
         f" && {annotations}.all(k, !k.endsWith('-snippet') && !k.endsWith('-snippets'))"
     )
     read = (
@@ -109,7 +122,10 @@ def routes(config: Config) -> Policy:
         f"{LEAST_IDLE_SECONDS:.0f}))"
     )
     types = "object.spec.?compression.orValue([]) + object.spec.?compressor.orValue([])"
-    compressed = f"!has(object.spec) || ({types}).all(c, !has(c.contentType) || !c.contentType.exists(t, t.contains('event-stream')))"
+    compressed = (
+        f"!has(object.spec) || ({types}).all(c, !has(c.contentType) || !c.contentType.exists(t, "
+        "t.contains('event-stream')))"
+    )
     hidden = f"!({KIND} in ['EnvoyFilter', 'EnvoyPatchPolicy', 'VirtualService'])"
     found += [
         Validation(SE, "buffering", buffers, "ext_proc buffers response bodies", "no response body processing"),
@@ -120,11 +136,16 @@ def routes(config: Config) -> Policy:
         Validation(SE, "buffering", hidden, "this kind's configuration can't be read here", "an HTTPRoute", KIND),
     ]
     data = "object.?data.orValue({})"
-    files = f"{KIND} != 'ConfigMap' || {data}.all(k, !{data}[k].matches('proxy_pass|fastcgi_pass|static_resources|http_filters'))"
+    files = (
+        f"{KIND} != 'ConfigMap' || {data}.all(k, "
+        f"!{data}[k].matches('proxy_pass|fastcgi_pass|static_resources|http_filters'))"
+    )
     shared = f"{KIND} != 'ConfigMap' || {data}.all(k, !{data}[k].matches('timeSlicing|migStrategy|mps:'))"
     found += [
         Validation(SE, "buffering", files, "a proxy's configuration in a ConfigMap can't be read here", "an HTTPRoute"),
-        Validation(INV_3, "gpu-sharing", shared, "a device plugin's configuration can't be read here", "no sharing section"),
+        Validation(
+            INV_3, "gpu-sharing", shared, "a device plugin's configuration can't be read here", "no sharing section"
+        ),
     ]
     services = Resource("", "v1", ("services", "configmaps"))
     about = "Nothing between engine and client cuts, gathers or compresses streams."
@@ -147,7 +168,9 @@ def scalers(table: Table) -> Policy:
     latency = f"has(t.metadata) && has(t.metadata.query) && {query}.matches('{metric}')"
     ranges = f"{query}.findAll('\\\\[[0-9]+[smh]\\\\]').all(r, duration(r.replace('[', '').replace(']', '')) <= "
     ranges += f"duration('{SCALE_OUT_AFTER_SECONDS.value}s'))"
-    behavior = "object.spec.?advanced.?horizontalPodAutoscalerConfig.?behavior.?scaleUp.?stabilizationWindowSeconds.orValue(0)"
+    behavior = (
+        "object.spec.?advanced.?horizontalPodAutoscalerConfig.?behavior.?scaleUp.?stabilizationWindowSeconds.orValue(0)"
+    )
     fix = f"a prometheus trigger on vllm:{ALTERNATIVES[0]} with the p95 at {limit} over at most 60s"
     return Policy(
         "scalers",
@@ -155,83 +178,58 @@ def scalers(table: Table) -> Policy:
         (Resource("keda.sh", "*", ("scaledobjects",)), Resource("autoscaling", "*", ("horizontalpodautoscalers",))),
         {"keda": f"{KIND} == 'ScaledObject'", "exported": texts(sorted(table.exposed))},
         [
-            Validation(INV_2, "scaler", "variables.keda || has(object.metadata.ownerReferences)",
-                       "an autoscaler's metric can't be read here", "a ScaledObject"),
-            Validation(INV_2, "scaler", f"!variables.keda || {triggers}.exists(t, {latency})",
-                       "no trigger looks at inter-token latency", fix),
-            Validation(INV_2, "scaler", f"!variables.keda || {triggers}.all(t, !({latency}) || ({low} && {threshold} && {ranges}))",
-                       f"a trigger's quantile, threshold or range isn't a p95 at {limit} s within 60 s", fix),
-            Validation(Topic.ENGINE_VERSION, "metrics", f"!variables.keda || {triggers}.all(t, !has(t.metadata) || "
-                       f"!has(t.metadata.query) || {query}.findAll('vllm:[a-zA-Z0-9_:]+').all(m, m in variables.exported))",
-                       f"a query asks for a metric that vLLM {table.version} doesn't export", "a metric that the version exports"),
-            Validation(INV_2, "scaler", "!variables.keda || !has(object.spec.maxReplicaCount) || "
-                       "object.spec.maxReplicaCount > object.spec.?minReplicaCount.orValue(0)",
-                       "most and least leave no room", "a range"),
-            Validation(INV_2, "scaler", f"!variables.keda || {behavior} <= {SCALE_OUT_AFTER_SECONDS.value}",
-                       "scale-up waits too long", f"stabilizationWindowSeconds: at most {SCALE_OUT_AFTER_SECONDS.value}"),
-            Validation(INV_2, "missing-data", f"!variables.keda || {triggers}.all(t, t.type != 'prometheus' || "
-                       "(has(t.metadata.ignoreNullValues) && string(t.metadata.ignoreNullValues) == 'false'))",
-                       "ignoreNullValues isn't false: no data counts as 0", "ignoreNullValues: 'false'"),
+            Validation(
+                INV_2,
+                "scaler",
+                "variables.keda || has(object.metadata.ownerReferences)",
+                "an autoscaler's metric can't be read here",
+                "a ScaledObject",
+            ),
+            Validation(
+                INV_2,
+                "scaler",
+                f"!variables.keda || {triggers}.exists(t, {latency})",
+                "no trigger looks at inter-token latency",
+                fix,
+            ),
+            Validation(
+                INV_2,
+                "scaler",
+                f"!variables.keda || {triggers}.all(t, !({latency}) || ({low} && {threshold} && {ranges}))",
+                f"a trigger's quantile, threshold or range isn't a p95 at {limit} s within 60 s",
+                fix,
+            ),
+            Validation(
+                Topic.ENGINE_VERSION,
+                "metrics",
+                f"!variables.keda || {triggers}.all(t, !has(t.metadata) || "
+                f"!has(t.metadata.query) || {query}.findAll('vllm:[a-zA-Z0-9_:]+').all(m, m in variables.exported))",
+                f"a query asks for a metric that vLLM {table.version} doesn't export",
+                "a metric that the version exports",
+            ),
+            Validation(
+                INV_2,
+                "scaler",
+                "!variables.keda || !has(object.spec.maxReplicaCount) || "
+                "object.spec.maxReplicaCount > object.spec.?minReplicaCount.orValue(0)",
+                "most and least leave no room",
+                "a range",
+            ),
+            Validation(
+                INV_2,
+                "scaler",
+                f"!variables.keda || {behavior} <= {SCALE_OUT_AFTER_SECONDS.value}",
+                "scale-up waits too long",
+                f"stabilizationWindowSeconds: at most {SCALE_OUT_AFTER_SECONDS.value}",
+            ),
+            Validation(
+                INV_2,
+                "missing-data",
+                f"!variables.keda || {triggers}.all(t, t.type != 'prometheus' || "
+                "(has(t.metadata.ignoreNullValues) && string(t.metadata.ignoreNullValues) == 'false'))",
+                "ignoreNullValues isn't false: no data counts as 0",
+                "ignoreNullValues: 'false'",
+            ),
         ],
         SPEC_CHANGED,
-    )  # fmt: skip
-
-
-def pools() -> Policy:
-    """INV-SRVMOD-03 and MC-HW-01 on pools of engines and their node classes, which belong to no namespace."""
-    spec = "object.spec.template.spec"
-    labels = "object.spec.template.?metadata.?labels.orValue({})"
-    keys = texts(sorted(hardware.INSTANCE_KEYS))
-    instance = text(P5_48XLARGE.name)
-    ours = (
-        f"{KIND} == 'NodePool' && (object.spec.?template.?metadata.?labels.orValue({{}}).exists(k, k.startsWith('srvmod.dev/'))"
-        f" || {list_of(spec, 'taints')}.exists(t, t.key.startsWith('srvmod.dev/')) || "
-        f"{list_of(spec, 'requirements')}.exists(r, r.?values.orValue([]).exists(v, v.startsWith('p5') || v.lowerAscii() == 'h100')))"
     )
-    data = "object.spec.?userData.orValue('')"
-    named = "object.metadata.?labels.orValue({}).exists(k, k == 'app.kubernetes.io/part-of' && object.metadata.labels[k] == 'srvmod')"
-    classes = (
-        f"{KIND} == 'EC2NodeClass' && ({named} || {data}.matches('(?i)topology-?manager') || "
-        "object.spec.?kubelet.?topologyManagerPolicy.hasValue())"
-    )
-    canonical = (
-        r"'^apiVersion: node\\.eks\\.aws/v1alpha1\\nkind: NodeConfig\\nspec:\\n  kubelet:\\n    config:\\n"
-        r"(      +[A-Za-z0-9_.-]+:.*\\n)*      topologyManagerPolicy: single-numa-node(\\n|$)'"
-    )
-    topology = (
-        "object.spec.?kubelet.?topologyManagerPolicy.hasValue() ? "
-        "object.spec.kubelet.topologyManagerPolicy == 'single-numa-node' : "
-        f"({data}.matches({canonical}) && {data}.findAll('topology-?[mM]anager-?[pP]olicy[^a-zA-Z]').size() == 1)"
-    )
-    product = " && ".join(
-        f"(r.key != {text(key)} || r.operator != 'In' || r.?values.orValue([]).all(v, v.lowerAscii().contains({text(value.lower())})))"
-        for key, value in hardware.PRODUCT_KEYS.items()
-    )
-    mig = ["nvidia.com/mig.config", "nvidia.com/mig.strategy"]
-    return Policy(
-        "pools",
-        "Pools of engines are p5.48xlarge behind a taint, and their kubelets keep four GPUs on one NUMA node.",
-        (
-            Resource("karpenter.sh", "*", ("nodepools",)),
-            Resource("karpenter.k8s.aws", "*", ("ec2nodeclasses",)),
-        ),
-        {"pool": ours, "class": classes},
-        [
-            Validation(INV_3, "pool-pods", f"!variables.pool || {list_of(spec, 'taints')}.exists(t, t.effect in ['NoSchedule', "
-                       "'NoExecute'])", "the pool has no taint: any GPU pod may land on it", "a NoSchedule taint"),
-            Validation(Clause.MC_HW_01, "instance-type", f"!variables.pool || ({list_of(spec, 'requirements')}.exists(r, r.key in "
-                       f"{keys} && r.operator == 'In' && r.values == [{instance}]) && {list_of(spec, 'requirements')}.all(r, "
-                       f"(!(r.key in {keys}) || r.operator != 'In' || r.values == [{instance}]) && {product}))",
-                       "the pool's instance type isn't one kind", f"node.kubernetes.io/instance-type: {P5_48XLARGE.name}"),
-            Validation(INV_3, "gpu-sharing", f"!variables.pool || {labels}.all(k, !(k in {texts(mig)}) || "
-                       f"{labels}[k] in ['', 'none', 'all-disabled'])", "a label divides or shares GPUs", "no mig label"),
-            Validation(INV_3, "topology-manager", f"!variables.class || ({topology})", "the kubelet isn't single-numa-node, or its "
-                       "user data can't be read here", "spec.kubelet.topologyManagerPolicy, or user data that begins as a plain "
-                       "NodeConfig with spec.kubelet.config.topologyManagerPolicy: single-numa-node"),
-        ],
-        SPEC_CHANGED,
-        scope="cluster",
-    )  # fmt: skip
-
-
-__all__ = ["groups", "pools", "routes", "scalers"]

@@ -21,11 +21,16 @@ ABOUT = "The weight cache runs on every GPU node: who takes one node over must n
 def pods() -> Policy:
     """Of pods on its own node, the deletion cost."""
     same = " && ".join(
-        ["object.spec == oldObject.spec", *(_same_map(part) for part in ("labels",)), *map(_same_list, ("finalizers", "ownerReferences"))]
+        [
+            "object.spec == oldObject.spec",
+            *(_same_map(part) for part in ("labels",)),
+            *map(_same_list, ("finalizers", "ownerReferences")),
+        ]
     )
     old, new = map_of("oldObject.metadata", "annotations"), map_of("object.metadata", "annotations")
     annotations = (
-        f"{new}.all(k, k == '{COST}' || (k in {old} && {old}[k] == {new}[k])) && {old}.all(k, k == '{COST}' || k in {new})"
+        f"{new}.all(k, k == '{COST}' || (k in {old} && {old}[k] == {new}[k])) && {old}.all(k, k == "
+        f"'{COST}' || k in {new})"
     )
     fix = f"change only the annotation {COST}"
     return Policy(
@@ -46,11 +51,17 @@ def nodes() -> Policy:
     """Of its own node, the removal of the startup taint."""
     fields = ("podCIDR", "podCIDRs", "providerID", "unschedulable", "configSource", "externalID")
     same = " && ".join(
-        f"(has(object.spec.{one}) == has(oldObject.spec.{one}) && (!has(object.spec.{one}) || object.spec.{one} == oldObject.spec.{one}))"
+        f"(has(object.spec.{one}) == has(oldObject.spec.{one}) && (!has(object.spec.{one}) || "
+        f"object.spec.{one} == oldObject.spec.{one}))"
         for one in fields
     )
-    rest = " && ".join([_same_map("labels"), _same_map("annotations"), _same_list("finalizers"), _same_list("ownerReferences")])
-    old, new = "(has(oldObject.spec.taints) ? oldObject.spec.taints : [])", "(has(object.spec.taints) ? object.spec.taints : [])"
+    rest = " && ".join(
+        [_same_map("labels"), _same_map("annotations"), _same_list("finalizers"), _same_list("ownerReferences")]
+    )
+    old, new = (
+        "(has(oldObject.spec.taints) ? oldObject.spec.taints : [])",
+        "(has(object.spec.taints) ? object.spec.taints : [])",
+    )
     taints = f"{new}.all(t, t in {old}) && {old}.all(t, t in {new} || t.key == '{COLD}')"
     fix = f"remove only the taint {COLD}"
     return Policy(

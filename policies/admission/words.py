@@ -169,9 +169,7 @@ def variables(table: Table) -> dict[str, str]:
             continue
         given = f"variables.given.filter(g, g.name in {texts(_spelled(table.by_dest[dest].flags))})"
         found[name] = f"{given}.size() == 0 ? '' : {given}[{given}.size() - 1].name"
-    found["model"] = (
-        "variables.free.size() > 0 ? variables.free[0] : variables.modelFlag"
-    )
+    found["model"] = "variables.free.size() > 0 ? variables.free[0] : variables.modelFlag"
     found["judged"] = "variables.readable && !(variables.runner in ['pooling', 'draft'])"
     found["gpuResource"] = text(NVIDIA_GPU)
     return found

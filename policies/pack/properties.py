@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping as MappingABC, Sequence as SequenceABC
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingABC
+from collections.abc import Sequence as SequenceABC
 from typing import cast
 
 from pulumi_policy.proxy import UnknownValueError

@@ -11,7 +11,8 @@ from srvmod.policies.check import Result, judged
 from srvmod.policies.config import Config
 from srvmod.policies.facts import Place, Unknown, World
 from srvmod.policies.pack.properties import UNKNOWN, kubernetes_object, tree, unknowns
-from srvmod.policies.readers.tree import Mapping as MappingNode, Node, Scalar
+from srvmod.policies.readers.tree import Mapping as MappingNode
+from srvmod.policies.readers.tree import Node, Scalar
 from srvmod.policies.readers.world import of_trees
 from srvmod.policies.rules import RULES, Finding, Maker, Severity
 

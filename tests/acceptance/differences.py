@@ -9,9 +9,11 @@ STRICTER = {
     "ENGINE-VERSION/options": "options have to be written by their whole names, numbers in digits",
     "MC-HW-01/tensor-parallel": "a value that gate 1 finds elsewhere, or under another spelling, isn't there for CEL",
     "MC-KV-01/kv-room": "the shape of one model is rendered into the policy; others can't be told",
-    "MC-CB-01/sequence-limit": "sessions are rendered into the policy or noted on the object; a check may be configured",
+    "MC-CB-01/sequence-limit": "sessions are rendered into the policy or noted on the object; a check may be "
+    "configured",
     "MC-CB-01/admission": "a number that isn't in digits can't be compared",
-    "INV-SRVMOD-02/buckets": "whether a rule asks for an edge isn't in the object, so 30 and 38 ms always have to be there",
+    "INV-SRVMOD-02/buckets": "whether a rule asks for an edge isn't in the object, so 30 and 38 ms always have "
+    "to be there",
     "INV-SRVMOD-02/scaler": "a query's unit and quantile are told only in the form that the message shows",
     "INV-SRVMOD-02/smooth-steps": "as options",
     "INV-SRVMOD-03/one-node": "kinds that can spread an engine over pods are refused in serving namespaces as kinds",
@@ -20,7 +22,8 @@ STRICTER = {
     "INV-SRVMOD-03/gpu-sharing": "a device plugin's configuration in a ConfigMap isn't read",
     "INV-SRVMOD-03/topology-manager": "user data is read as a plain NodeConfig; MIME, TOML and shell aren't",
     "MC-SE-01/deadline": "whether a route or policy leads to an engine is in other objects: all of them count",
-    "MC-SE-01/buffering": "a proxy's configuration in another kind, a snippet or a ConfigMap can't be read, so it is refused",
+    "MC-SE-01/buffering": "a proxy's configuration in another kind, a snippet or a ConfigMap can't be read, so "
+    "it is refused",
     "MC-SE-01/idle-timeout": "whether an object leads to an engine is in other objects: all of them count",
     "OPERATIONS/service-links": "whether a Service named vllm is near is in other objects",
     "MC-KV-01/kv-block": "a value breaks two rules, and the clause's own is told",

@@ -24,8 +24,16 @@ SERVING, TOLD = "serving", "serving-told"
 CLAUSE = re.compile(r"(?:(?:MC|INV)-[A-Z]+-[0-9]+|" + "|".join(Topic) + r")/[a-z-]+")
 PLURALS = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
 CLUSTER_WIDE = {
-    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition",
-    "NodePool", "EC2NodeClass", "Namespace", "Node", "ClusterRole", "ClusterRoleBinding"}
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "CustomResourceDefinition",
+    "NodePool",
+    "EC2NodeClass",
+    "Namespace",
+    "Node",
+    "ClusterRole",
+    "ClusterRoleBinding",
+}
 MISSING = (
     ("keda.sh", "v1alpha1", "ScaledObject"),
     ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
@@ -96,40 +104,47 @@ class Door:
 
 def complete(document: Document) -> None:
     """What the API server requires and no gate looks at."""
-    if not isinstance(document.get("spec"), dict):
+    spec, kind = document.get("spec"), document["kind"]
+    if not isinstance(spec, dict):
         return
-    if document["kind"] == "EC2NodeClass":
-        terms = {"amiSelectorTerms": [{"alias": "al2023@latest"}], "role": "node"}
-        terms |= {f"{one}SelectorTerms": [{"tags": {"a": "b"}}] for one in ("subnet", "securityGroup")}
-        document["spec"] = {**terms, **document["spec"]}
-    for one in document["spec"].get("targetRefs", []) if document["kind"].endswith("Policy") else []:
-        one.setdefault("group", "gateway.networking.k8s.io")
-    if document["kind"] == "Service":
-        document["spec"].setdefault("ports", [{"port": 80}])
-    if document["kind"] == "Ingress":
-        for rule in document["spec"].get("rules", []):
-            for path in rule["http"]["paths"]:
-                path.setdefault("pathType", "Prefix")
-                path["backend"].get("service", {}).setdefault("port", {"number": 80})
-    if document["kind"] == "HTTPRoute":
-        for rule in document["spec"].get("rules", []):
-            for backend in rule.get("backendRefs", []):
-                backend.setdefault("port", 80)
-    if document["kind"] == "HorizontalPodAutoscaler":
-        document["spec"]["scaleTargetRef"].setdefault("apiVersion", "apps/v1")
-    if document["kind"] == "CronJob":
-        document["spec"].setdefault("schedule", "0 0 * * *")
-    if document["kind"] == "NodePool":
-        document["spec"]["template"]["spec"].setdefault("requirements", [])
-    template = document.get("spec", {}).get("template") if isinstance(document.get("spec"), dict) else None
-    if document["kind"] in {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} and isinstance(template, dict):
-        labels = template.setdefault("metadata", {}).setdefault("labels", {"app": "x"})
-        document["spec"].setdefault("selector", {"matchLabels": dict(labels)})
-        if document["kind"] == "StatefulSet":
-            document["spec"].setdefault("serviceName", "x")
-    if document["kind"] in {"Job", "CronJob"}:
-        job = document["spec"] if document["kind"] == "Job" else document["spec"].get("jobTemplate", {}).get("spec", {})
+    if kind in {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"} and isinstance(spec.get("template"), dict):
+        labels = spec["template"].setdefault("metadata", {}).setdefault("labels", {"app": "x"})
+        spec.setdefault("selector", {"matchLabels": dict(labels)})
+    if kind in {"Job", "CronJob"}:
+        job = spec if kind == "Job" else spec.get("jobTemplate", {}).get("spec", {})
         job.get("template", {}).get("spec", {}).setdefault("restartPolicy", "Never")
+    if kind.endswith("Policy"):
+        for one in spec.get("targetRefs", []):
+            one.setdefault("group", "gateway.networking.k8s.io")
+    for path, value in REQUIRED.get(kind, {}).items():
+        _set(spec, path.split("/"), value)
+
+
+SELECTORS = {f"{one}SelectorTerms": [{"tags": {"a": "b"}}] for one in ("subnet", "securityGroup")}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "StatefulSet": {"serviceName": "x"},
+    "CronJob": {"schedule": "0 0 * * *"},
+    "EC2NodeClass": {**SELECTORS, "amiSelectorTerms": [{"alias": "al2023@latest"}], "role": "node"},
+    "NodePool": {"template/spec/requirements": []},
+    "Service": {"ports": [{"port": 80}]},
+    "HTTPRoute": {"rules/*/backendRefs/*/port": 80},
+    "HorizontalPodAutoscaler": {"scaleTargetRef/apiVersion": "apps/v1"},
+    "Ingress": {
+        "rules/*/http/paths/*/pathType": "Prefix",
+        "rules/*/http/paths/*/backend/service/port": {"number": 80},
+    },
+}
+"""Kind → paths below spec, each with what it gets where it says nothing."""
+
+
+def _set(node: Any, path: list[str], value: Any) -> None:
+    if path[0] == "*":
+        for item in node if isinstance(node, list) else []:
+            _set(item, path[1:], value)
+    elif len(path) == 1:
+        node.setdefault(path[0], copy.deepcopy(value))
+    elif isinstance(node, dict) and path[0] in node:
+        _set(node[path[0]], path[1:], value)
 
 
 @contextmanager
@@ -157,8 +172,8 @@ def prepare(door: Door) -> None:
             told["metadata"]["name"] += "-told"
             told["spec"]["validationActions"] = ["Warn"]
             door.make(told)
-    bad = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"},
-           "spec": {"containers": [{"name": "x", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "3"}}}]}}  # fmt: skip
+    container = {"name": "x", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "3"}}}
+    bad = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}
     until("the policies deny", lambda: door.ask(bad, SERVING).status >= 400 and bool(door.ask(bad).told))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from srvmod.infra.labels import SERVING as NAMESPACE, WEIGHT_CACHE, WEIGHTS_COLD_TAINT
+from srvmod.infra.labels import SERVING as NAMESPACE
+from srvmod.infra.labels import WEIGHT_CACHE, WEIGHTS_COLD_TAINT
 from srvmod.infra.serving.documents import weight_cache as cache_documents
 from srvmod.policies.admission import weight_cache as cache_policy
 from srvmod.policies.config import from_values
@@ -81,7 +82,9 @@ def test_the_table_has_the_same_verdicts_or_a_reason(door: Door) -> None:
             if case.name not in UNSEEN:
                 unexplained.append(f"MORE LENIENT {case.file}: {case.name}: {case.verdict} {case.clause}/{case.rule}")
         elif not told <= STRICTER.keys():
-            unexplained.append(f"{case.file}: {case.name}: {case.verdict} {case.clause}: {sorted(told - STRICTER.keys())}")
+            unexplained.append(
+                f"{case.file}: {case.name}: {case.verdict} {case.clause}: {sorted(told - STRICTER.keys())}"
+            )
     assert not unexplained, "\n".join(unexplained)
     assert not UNSEEN.keys() - seen_reasons, f"no difference any more: {UNSEEN.keys() - seen_reasons}"
     assert judged >= 150
@@ -155,7 +158,10 @@ def test_a_simulation_is_refused_where_people_are_served(door: Door) -> None:
     engine = json.loads(json.dumps(base()[0]))
     template = engine["spec"]["template"]
     template["metadata"]["labels"]["srvmod.dev/engine"] = "simulated"
-    template["spec"]["containers"][0] |= {"image": "docker.io/srvmod/engine:local", "command": ["python3", "-m", "srvmod_engine"]}
+    template["spec"]["containers"][0] |= {
+        "image": "docker.io/srvmod/engine:local",
+        "command": ["python3", "-m", "srvmod_engine"],
+    }
     answer = door.ask(engine, SERVING)
     assert answer.status == 403
     assert "INV-SRVMOD-01/simulated-engine" in answer.message
@@ -181,11 +187,14 @@ TP4 = {"key": "srvmod.dev/tp4", "value": "true", "effect": "NoSchedule"}
 def cache(door: Door) -> Door:
     """The weight cache's roles, two nodes and a pod on each."""
     given = cache_documents.WeightCache(NAMESPACE, "p5-tp4", "image", "Never", "bucket", "prefix", "r1", "us-east-1")
+    door.make(cache_documents.cluster_role())
     for document in (
-        cache_documents.service_account(given), cache_documents.cluster_role(), cache_documents.cluster_role_binding(given),
-        cache_documents.role(given), cache_documents.role_binding(given),
-    ):  # fmt: skip
-        door.make(document, NAMESPACE)
+        cache_documents.service_account,
+        cache_documents.cluster_role_binding,
+        cache_documents.role,
+        cache_documents.role_binding,
+    ):
+        door.make(document(given), NAMESPACE)
     for name in (NODE, OTHER):
         door.make({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"a": "b"}},
                    "spec": {"taints": [COLD, TP4]}})  # fmt: skip
@@ -196,7 +205,10 @@ def cache(door: Door) -> Door:
 
 def as_cache(door: Door, path: str, patch: Document, node: str | None = NODE) -> tuple[int, str]:
     """A dry run of a change by the cache's account, as the API server knows a pod's token."""
-    who = {"Impersonate-User": f"system:serviceaccount:{NAMESPACE}:{WEIGHT_CACHE}", "Impersonate-Group": "system:authenticated"}
+    who = {
+        "Impersonate-User": f"system:serviceaccount:{NAMESPACE}:{WEIGHT_CACHE}",
+        "Impersonate-Group": "system:authenticated",
+    }
     if node is not None:
         who["Impersonate-Extra-authentication.kubernetes.io%2Fnode-name"] = node
     status, message, _ = door.call("PATCH", f"{path}?dryRun=All", patch, **who)
@@ -204,7 +216,11 @@ def as_cache(door: Door, path: str, patch: Document, node: str | None = NODE) ->
 
 
 def test_the_policy_speaks_of_the_account_that_the_program_makes() -> None:
-    assert (cache_policy.NAMESPACE, cache_policy.ACCOUNT, cache_policy.COLD) == (NAMESPACE, WEIGHT_CACHE, WEIGHTS_COLD_TAINT)
+    assert (cache_policy.NAMESPACE, cache_policy.ACCOUNT, cache_policy.COLD) == (
+        NAMESPACE,
+        WEIGHT_CACHE,
+        WEIGHTS_COLD_TAINT,
+    )
 
 
 @pytest.mark.parametrize(

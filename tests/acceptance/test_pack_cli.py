@@ -26,7 +26,7 @@ BROKEN = {
     "INV-SRVMOD-03": ("--distributed-executor-backend=mp", "--distributed-executor-backend=ray"),
 }
 """Clause → a change of the engine's words that breaks it."""
-SABOTAGE = '''
+SABOTAGE = """
 from srvmod.infra.serving.documents import engine_flags
 CHANGES = {changes!r}
 whole = engine_flags.serve_arguments
@@ -38,7 +38,7 @@ def broken(flags):
         words[index:index + 1] = after.split()
     return words
 engine_flags.serve_arguments = broken
-'''
+"""
 """What somebody might do to the program: put before its own lines."""
 
 
@@ -89,8 +89,14 @@ def preview(folder: Path, env: str, url: str, config: dict[str, object] | None =
     for words in (["stack", "init", env], command):
         done = subprocess.run(
             [str(pulumi), *words, "--non-interactive", "--color", "never"],
-            cwd=folder, env=variables, capture_output=True, text=True, timeout=400, stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+            cwd=folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
         output = done.stdout + done.stderr
         assert words[0] == "preview" or done.returncode == 0, output
     return done.returncode, output

@@ -64,7 +64,10 @@ def test_variables_are_defined_before_they_are_used() -> None:
         for name, expression in policy.variables.items():
             used = {part.split(".")[0].split(" ")[0] for part in expression.split("variables.")[1:]}
             names = {"".join(c for c in one if c.isalnum()) for one in (u.split("[")[0].split(")")[0] for u in used)}
-            assert all(any(known == one or one.startswith(known) for known in seen) for one in names), (name, names - seen)
+            assert all(any(known == one or one.startswith(known) for known in seen) for one in names), (
+                name,
+                names - seen,
+            )
             seen.add(name)
 
 
@@ -78,7 +81,11 @@ def test_texts_survive_cel() -> None:
 
 
 def test_the_account_is_the_programs() -> None:
-    assert (weight_cache.NAMESPACE, weight_cache.ACCOUNT, weight_cache.COLD) == (SERVING, WEIGHT_CACHE, WEIGHTS_COLD_TAINT)
+    assert (weight_cache.NAMESPACE, weight_cache.ACCOUNT, weight_cache.COLD) == (
+        SERVING,
+        WEIGHT_CACHE,
+        WEIGHTS_COLD_TAINT,
+    )
 
 
 @pytest.mark.parametrize("simulated", [False, True])

@@ -1,4 +1,4 @@
-"""The pack's functions, driven directly with the engine's own proxies: what is declared, what is unknown, what is set."""
+"""The pack's functions, driven with the engine's own proxies: what is declared, what is unknown, what is set."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Admission policies and their bindings.
 
-The policies' texts are `manifests/admission/`, which `srvmod admission render` writes from the rules themselves; here they
-are bound to the namespaces of this stack. Each says in an annotation what it is bound to.
+The policies' texts are `manifests/admission/`, which `srvmod admission render` writes from the rules themselves; here
+they are bound to the namespaces of this stack. Each says in an annotation what it is bound to.
 """
 
 from collections.abc import Iterator, Sequence
