@@ -60,6 +60,7 @@ def _show_bench(result: dict[str, Any]) -> None:
     if left:
         console.print(f"taken out of the fit, since the file has them: {', '.join(left)}", soft_wrap=True)
     verdict = "met" if result["met"] else "missed"
+    console.print(f"a plan takes {figures['planMs']} ms (at most {goals['planMs']:g})")
     console.print(
         f"goals on unseen points: MAPE at most {goals['mape']:.0%}, p90 at most {goals['p90']:.0%}: {verdict}"
     )
