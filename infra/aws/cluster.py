@@ -108,6 +108,10 @@ class Cluster(pulumi.ComponentResource):
             # Otherwise a changed kubeconfig (a new exec command, say) replaces every object in the cluster.
             cluster_identifier=self.name,
             enable_server_side_apply=True,
+            # Otherwise a rotated key, or a changed script, deletes its object before it makes the new one: for that
+            # moment the gateway would know no key.
+            enable_secret_mutable=True,
+            enable_config_map_mutable=True,
             opts=pulumi.ResourceOptions(parent=self, depends_on=nodes),
         )
         self.register_outputs(

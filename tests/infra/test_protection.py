@@ -26,6 +26,13 @@ def test_protected_where_the_cluster_is(env: str) -> None:
     assert found == expected
 
 
+def test_a_rotated_key_is_never_a_moment_without_keys() -> None:
+    """Unless told otherwise the Kubernetes provider replaces a Secret whose data change."""
+    provider = one(graph("prod"), "pulumi:providers:kubernetes").inputs
+    assert str(provider["enableSecretMutable"]).lower() == "true"
+    assert str(provider["enableConfigMapMutable"]).lower() == "true"
+
+
 def _waits_for(graph: Graph, urn: str, other: str) -> bool:
     """Whether a resource is made after another (and so destroyed before it), by any way through the graph: the engine
     follows dependencies, provider and parent, and a component carries the dependencies of its own options."""
