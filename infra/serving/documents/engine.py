@@ -104,7 +104,12 @@ def deployment(engine: Engine) -> Object:
 
 
 def _sizing(engine: Engine) -> Object:
-    return {} if engine.sessions is None else {"annotations": {f"{PREFIX}sessions": str(engine.sessions)}}
+    """What checks and admission compare the flags with; the least engines also where a scaler sets the replicas."""
+    if engine.sessions is None:
+        return {}
+    return {
+        "annotations": {f"{PREFIX}sessions": str(engine.sessions), f"{PREFIX}engines": str(engine.replicas)},
+    }
 
 
 def pod(engine: Engine) -> Object:
