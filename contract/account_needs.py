@@ -96,6 +96,8 @@ class AccountNeeds(Needs):
     network: NetworkNeeds
     pool: PoolNeeds
     weights: WeightsNeeds
+    admins: tuple[str, ...] = ()
+    """ARNs of the principals that get access entries: EKS refuses those that don't exist."""
     key_aliases: tuple[str, ...]
     """KMS keys that the program makes, by alias."""
     service_linked_roles: tuple[str, ...]

@@ -41,6 +41,7 @@ def account_needs(settings: Settings, digest: str) -> AccountNeeds:
             prefix=settings.model.weights_prefix,
             revision=settings.model.revision,
         ),
+        admins=tuple(admin.principal_arn for admin in cluster.admins),
         key_aliases=tuple(f"alias/{names.of(purpose)}" for purpose in KEY_PURPOSES),
         service_linked_roles=_service_linked_roles(settings),
         api_keys_secret=identifiers.api_keys_secret(settings),

@@ -31,6 +31,8 @@ PERMISSIONS: Mapping[tuple[str, str], str] = {
     ("s3", "get_object"): "s3:GetObject",
     ("kms", "describe_key"): "kms:DescribeKey",
     ("kms", "get_key_rotation_status"): "kms:GetKeyRotationStatus",
+    ("iam", "get_role"): "iam:GetRole",
+    ("iam", "get_user"): "iam:GetUser",
     ("iam", "list_roles"): "iam:ListRoles",
     ("secretsmanager", "describe_secret"): "secretsmanager:DescribeSecret",
     ("acm", "describe_certificate"): "acm:DescribeCertificate",

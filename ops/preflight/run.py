@@ -36,6 +36,7 @@ CHECKS: dict[str, Check] = {
     "weights": weights.complete,
     "KMS keys": keys.usable,
     "service-linked roles": roles.service_linked,
+    "admins": roles.admins,
     "API keys": edge.api_keys,
     "certificate": edge.certificate,
     "Kubernetes API": endpoint.reachable,

@@ -71,6 +71,7 @@ NEEDS = AccountNeeds.model_validate(
             "reservations": [{"id": RESERVATION, "zone": "us-east-1a", "kind": "onDemand"}],
         },
         "weights": {"bucket": "srvmod-case-weights", "prefix": "models/m", "revision": "r1"},
+        "admins": [f"arn:aws:iam::{ACCOUNT}:role/eks"],
         "keyAliases": ["alias/srvmod-case-weights"],
         "serviceLinkedRoles": ["eks.amazonaws.com"],
         "apiKeysSecret": "srvmod-case/api-keys",

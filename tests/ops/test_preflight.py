@@ -286,6 +286,22 @@ def test_a_service_linked_role_that_is_not_there_yet(only: Only) -> None:
     assert answer.do == "aws iam create-service-linked-role --aws-service-name autoscaling.amazonaws.com"
 
 
+@pytest.mark.parametrize(
+    ("arn", "verdict", "said"),
+    [
+        ("arn:aws:iam::123456789012:role/eks", Verdict.OK, "role/eks"),
+        ("arn:aws:iam::123456789012:role/platform/eks", Verdict.WILL_FAIL, "role/eks"),
+        ("arn:aws:iam::123456789012:role/nobody", Verdict.WILL_FAIL, "not there"),
+        ("arn:aws:iam::123456789012:user/nobody", Verdict.WILL_FAIL, "not there"),
+        ("arn:aws:iam::999999999999:role/eks", Verdict.CANT_TELL, "in account 999999999999"),
+    ],
+)
+def test_admins_that_eks_would_refuse(only: Only, arn: str, verdict: Verdict, said: str) -> None:
+    answer = only("admins", admins=[arn])
+    assert answer.verdict is verdict
+    assert said in answer.found
+
+
 def test_the_secret_of_api_keys(account: Simulated, only: Only) -> None:
     answer = only("API keys", apiKeysSecret="none")
     assert answer.verdict is Verdict.WILL_FAIL

@@ -7,7 +7,6 @@ from srvmod.infra.aws.names import Account
 
 LOG_SERVICE_ACTIONS = (
     "kms:Decrypt",
-    "kms:DescribeKey",
     "kms:Encrypt",
     "kms:GenerateDataKey",
     "kms:GenerateDataKeyWithoutPlaintext",
@@ -24,7 +23,7 @@ def log_key_policy(account: Account, groups: Sequence[str]) -> Document:
         LOG_SERVICE_ACTIONS,
         ["*"],
         principal={"Service": f"logs.{account.region}.amazonaws.com"},
-        conditions={"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": arns}},
+        conditions={"StringEquals": {"kms:EncryptionContext:aws:logs:arn": arns}},
     )
     return document(*key_policy(account)["Statement"], logs)
 
