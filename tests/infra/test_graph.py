@@ -210,6 +210,8 @@ def test_local_has_no_device_plugin_and_no_charts() -> None:
 
 @pytest.mark.parametrize("env", ["dev", "staging", "prod"])
 def test_real_environments_have_no_trace_of_the_simulation(env: str) -> None:
-    text = str([dict(resource.inputs) for resource in graph(env).resources.values()])
+    # Admission policies forbid simulations there, so they have to name them.
+    resources = [one for one in graph(env).resources.values() if "ValidatingAdmissionPolicy" not in one.type]
+    text = str([dict(resource.inputs) for resource in resources])
     assert "simulated" not in text
     assert "AWS_ENDPOINT_URL" not in text
