@@ -45,9 +45,7 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
     """Declare everything that is in the cluster before anything is served."""
     opts = pulumi.ResourceOptions(provider=cloud.kubernetes)
     serving = declare("serving", namespace(SERVING), opts)
-    admission = Admission(
-        "admission", admission_documents.Admission([SERVING], simulated=settings.aws.simulated), opts
-    )
+    admission = Admission("admission", admission_documents.Admission([SERVING], simulated=settings.aws.simulated), opts)
     controllers = install(settings, cloud, opts)
     pool = Pool(
         "pool",

@@ -134,6 +134,8 @@ def update_addon(context: Context, params: Mapping[str, Any]) -> Mapping[str, An
 
 
 _NODEGROUP = ("nodegroups", "nodegroupName", "node group", "nodegroup")
+
+
 def describe_addon_versions(context: Context, params: Mapping[str, Any]) -> Mapping[str, Any]:
     """Versions of add-ons, by name if one is given; a version goes with every Kubernetes version here."""
     name, kubernetes = params.get("addonName"), params.get("kubernetesVersion")

@@ -1,4 +1,4 @@
-"""Runs inside namespaces of its own: control plane, DNS, simulated AWS, kwok and node launcher, without Karpenter and Pulumi.
+"""Runs in namespaces of its own: control plane, DNS, simulated AWS, kwok and launcher; no Karpenter, no Pulumi.
 
 `python -m tests.acceptance.node_trial STATE`, started by the fixture of test_nodes.py.
 """

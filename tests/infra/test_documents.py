@@ -52,6 +52,7 @@ IAM: dict[str, Document] = {
     "flow-logs": writer_policy(ACCOUNT, "/aws/vpc/c"),
 }
 
+
 @pytest.mark.parametrize("name", IAM)
 def test_statement_ids_are_unique_letters(name: str) -> None:
     sids = [statement["Sid"] for statement in IAM[name]["Statement"]]
