@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: local down test test-fast test-full check render bench setup clean
+.PHONY: local down test test-fast test-full check check-rendered render bench setup clean
 .DEFAULT_GOAL := setup
 
 setup: $(STAMP)
@@ -30,21 +30,32 @@ test: test-fast
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest tests --ignore=tests/acceptance -m "not acceptance" -q
 
-# every acceptance test, also the long ones: scaling, wrong programs, crashes, nodes alone, previews of all stacks
+# every test that starts real parts, in its long form: crashes of each component, all changes, charts, other tools
 test-full: test-fast
-	SRVMOD_FULL=1 $(BIN)/python -m pytest tests/acceptance tests/local/simulated_aws/test_providers_cli.py -q
+	SRVMOD_FULL=1 $(BIN)/python -m pytest tests/acceptance -q
+	SRVMOD_FULL=1 $(BIN)/python -m pytest tests --ignore=tests/acceptance -m acceptance -q
 
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/srvmod admission render --check
 	$(BIN)/srvmod render --check
+	$(BIN)/srvmod claims --check
+	$(BIN)/srvmod check manifests/dev manifests/staging manifests/prod
+
+# checkov and parliament over everything rendered, each in an environment of its own
+check-rendered: $(STAMP)
+	$(BIN)/python -m tests.lint
 
 render: $(STAMP)
 	$(BIN)/srvmod render
 
 bench: $(STAMP)
 	$(BIN)/srvmod bench program
+	$(BIN)/srvmod bench check
+	$(BIN)/srvmod bench backtest
+	$(BIN)/srvmod bench capacity
 
 clean:
 	rm -rf $(VENV) .tools .pytest_cache .ruff_cache

@@ -46,40 +46,44 @@ def graph_of(settings: Settings, *, known: bool = True) -> Graph:
 
 def rendered(root: Path, env: str) -> dict[str, str]:
     """Path below `manifests/<env>/` to content. Raises SettingsError with every problem of the stack's file."""
-    file = root / f"Pulumi.{env}.yaml"
-    settings = load_stack_file(file)
-    digest = digest_of(yaml.safe_load(file.read_text(encoding="utf-8"))["config"], PRODUCT)
-    return dict(
-        sorted({**files(graph_of(settings), env), ACCOUNT_NEEDS: account_needs(settings, digest).to_json()}.items())
-    )
+    settings = load_stack_file(root / f"Pulumi.{env}.yaml")
+    return contents(root, settings, graph_of(settings))
 
 
-def write(root: Path, env: str, contents: dict[str, str]) -> Path:
-    """Replace `manifests/<env>/` by `contents`."""
+def contents(root: Path, settings: Settings, graph: Graph) -> dict[str, str]:
+    """What `rendered` gives for a stack file's settings and the graph that they gave."""
+    env = settings.stack
+    config = yaml.safe_load((root / f"Pulumi.{env}.yaml").read_text(encoding="utf-8"))["config"]
+    needs = account_needs(settings, digest_of(config, PRODUCT)).to_json()
+    return dict(sorted({**files(graph, env), ACCOUNT_NEEDS: needs}.items()))
+
+
+def write(root: Path, env: str, made: dict[str, str]) -> Path:
+    """Replace `manifests/<env>/` by what was rendered."""
     folder = root / "manifests" / env
     if folder.exists():
         shutil.rmtree(folder)
-    for name, content in contents.items():
+    for name, content in made.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
     return folder
 
 
-def differences(root: Path, env: str, contents: dict[str, str]) -> Iterator[Difference]:
+def differences(root: Path, env: str, made: dict[str, str]) -> Iterator[Difference]:
     """Files of `manifests/<env>/` that are missing, left over or different."""
     folder = root / "manifests" / env
     there = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-    for name in sorted({*contents, *there}):
+    for name in sorted({*made, *there}):
         path = folder / name
         if name not in there:
             yield Difference(path, "is missing", "")
-        elif name not in contents:
+        elif name not in made:
             yield Difference(path, "is left over: nothing renders it", "")
         else:
             old = path.read_text(encoding="utf-8")
-            if old != contents[name]:
-                yield Difference(path, "differs", _diff(old, contents[name]))
+            if old != made[name]:
+                yield Difference(path, "differs", _diff(old, made[name]))
 
 
 def _diff(old: str, new: str) -> str:

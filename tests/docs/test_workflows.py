@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from srvmod.tools import ensure
 from tests.docs.commands import ROOT, problem, simple_commands
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -111,12 +111,8 @@ def test_the_engine_is_the_one_that_is_tested() -> None:
             assert version == pinned[1], file.name
 
 
+@pytest.mark.acceptance
 def test_actionlint_finds_nothing() -> None:
-    """Where actionlint is: on PATH or among the built tools. `srvmod tools actionlint` builds it."""
-    found = shutil.which("actionlint") or next(
-        (str(path) for path in (ROOT / ".tools/bin/actionlint",) if path.exists()), None
-    )
-    if found is None:
-        pytest.skip("actionlint isn't here: srvmod tools actionlint")
-    done = subprocess.run([found, *map(str, WORKFLOWS)], capture_output=True, text=True, timeout=60, check=False)
+    actionlint = ensure(["actionlint"])["actionlint"]
+    done = subprocess.run([actionlint, *map(str, WORKFLOWS)], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout

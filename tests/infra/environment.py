@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from srvmod.infra.render.environments import graph_of
+from srvmod.infra.render.environments import contents, graph_of
 from srvmod.infra.render.recorder import Graph
 from srvmod.infra.settings import Settings, load_stack_file
 
@@ -21,3 +21,8 @@ def settings_of(env: str) -> Settings:
 def graph(env: str, *, known: bool = True) -> Graph:
     """Its graph, recorded once per test session; `known=False` as in a first preview."""
     return graph_of(settings_of(env), known=known)
+
+
+def manifests(env: str) -> dict[str, str]:
+    """What the recorded graph renders to: path below `manifests/<env>/` to content."""
+    return contents(ROOT, settings_of(env), graph(env))

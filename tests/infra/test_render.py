@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 from srvmod.infra.commands import app
 from srvmod.infra.render.environments import differences, environments, rendered
-from srvmod.infra.render.manifests import files
 from srvmod.infra.render.recorder import record
-from tests.infra.environment import ENVIRONMENTS, ROOT, graph, settings_of
+from tests.infra.environment import ENVIRONMENTS, ROOT, graph, manifests, settings_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 
@@ -22,19 +21,17 @@ def test_every_stack_file_is_an_environment() -> None:
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)
 def test_committed_manifests_are_fresh(env: str) -> None:
-    stale = [
-        f"{difference.path.name} {difference.what}" for difference in differences(ROOT, env, files(graph(env), env))
-    ]
+    stale = [f"{difference.path.name} {difference.what}" for difference in differences(ROOT, env, manifests(env))]
     assert stale == [], "run: srvmod render"
 
 
 def test_rendering_twice_gives_the_same_bytes() -> None:
-    assert rendered(ROOT, "local") == files(graph("local"), "local")
+    assert rendered(ROOT, "local") == manifests("local")
 
 
 @pytest.mark.parametrize("env", ENVIRONMENTS)
 def test_files_are_sorted_yaml_with_masked_secrets(env: str) -> None:
-    contents = files(graph(env), env)
+    contents = manifests(env)
     assert list(contents) == sorted(contents)
     for name, text in contents.items():
         if name.endswith(".yaml"):
@@ -116,6 +113,6 @@ def test_runs_do_not_see_each_other() -> None:
     """The recorder is used many times in one process."""
     first = set(graph("local").resources)
     assert record(lambda: None, stack="other").resources == {}
-    assert set(rendered(ROOT, "local")) == set(files(graph("local"), "local"))
+    assert set(rendered(ROOT, "local")) == set(manifests("local"))
     assert set(graph("local").resources) == first
     assert settings_of("local").stack == "local"

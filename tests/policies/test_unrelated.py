@@ -12,7 +12,7 @@ from srvmod.policies.check import judged
 from srvmod.policies.config import Config
 from srvmod.policies.readers.world import of_paths, of_text
 from srvmod.policies.report import render
-from srvmod.tools import ToolError, chart_dir, find
+from srvmod.tools import chart_dir, ensure
 
 HERE = Path(__file__).parent
 CHARTS = {
@@ -38,10 +38,7 @@ def test_there_are_ten() -> None:
 
 @pytest.mark.parametrize("name", sorted(CHARTS))
 def test_public_charts_crds_have_no_finding(name: str) -> None:
-    try:
-        folder = chart_dir(name)
-    except ToolError as error:
-        pytest.skip(f"the chart isn't in the Go module cache: {error}")
+    folder = chart_dir(name)
     files = [str(path) for path in sorted(folder.rglob("crds/**/*.yaml")) if not re.search(r"\{\{", path.read_text())]
     files += [str(path) for path in sorted(folder.rglob("*.yaml")) if path.name in {"values.yaml", "Chart.yaml"}]
     result = judged(of_paths(files), Config())
@@ -50,19 +47,11 @@ def test_public_charts_crds_have_no_finding(name: str) -> None:
     assert not result.unread, render(result, "text")
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("name", sorted(CHARTS))
 def test_public_charts_rendered_have_no_finding(name: str) -> None:
-    helm = find("helm")
-    try:
-        folder = chart_dir(name)
-    except ToolError as error:
-        pytest.skip(f"the chart isn't in the Go module cache: {error}")
-    if helm is None:
-        pytest.skip("helm isn't built here; `srvmod tools` says how")
-    command = [str(helm), "template", name, str(folder), *CHARTS[name]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    if done.returncode:
-        pytest.skip(f"helm can't render the chart offline: {done.stderr[-200:]}")
+    command = [str(ensure(["helm"])["helm"]), "template", name, str(chart_dir(name)), *CHARTS[name]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     result = judged(of_text(done.stdout), Config())
     assert not result.findings, render(result, "text")
     assert not result.unread, render(result, "text")

@@ -39,8 +39,8 @@ def test_names_and_outputs_are_unique() -> None:
     assert all(name == tool.name for name, tool in TOOLS_BY_NAME.items())
 
 
-def test_helm_waits_until_it_is_asked_for() -> None:
-    assert set(TOOLS_BY_NAME) - set(catalogue.LOCAL_STACK) == {"helm"}
+def test_tools_of_checks_wait_until_they_are_asked_for() -> None:
+    assert set(TOOLS_BY_NAME) - set(catalogue.LOCAL_STACK) == {"actionlint", "helm"}
 
 
 def test_every_module_folder_belongs_to_a_tool() -> None:
