@@ -60,26 +60,34 @@ class PretendedNodes:
             self.agent(name).stop()
             shutil.rmtree(self._root / name, ignore_errors=True)
         self._names &= present
+        if not cold and not self._names:
+            return
+        try:
+            self._keep_agents(cold)
+        except (ApiError, OSError) as error:
+            log.warning("weight cache of pretended nodes: %s", error)
+
+    def _keep_agents(self, cold: set[str]) -> None:
+        pods = self._pods()
+        for name in self._names:
+            if self._runs(name) and self._bound_to(name) != pods.get(name, {}).get("uid"):
+                # As with a real pod: what the pod was given ends with the pod.
+                self.agent(name).stop()
         warm = sorted(self._names - cold)
         for name in warm[STAYING:]:
             self.agent(name).stop()
         fetching = {name for name in cold & self._names if self._runs(name)}
-        waiting = sorted(cold - fetching)[: AT_ONCE - len(fetching)] if len(fetching) < AT_ONCE else []
+        waiting = sorted(cold - fetching)[: max(0, AT_ONCE - len(fetching))]
         for name in waiting + [name for name in warm[:STAYING] if not self._runs(name)]:
-            try:
-                self._start(name)
-            except (ApiError, OSError) as error:
-                log.warning("weight cache of %s: %s", name, error)
-                return
+            if name in pods:
+                self._start(name, pods[name])
 
     def _runs(self, node: str) -> bool:
         return self.agent(node).pid() is not None
 
-    def _start(self, node: str) -> None:
-        """Starts the agent, once the DaemonSet is there."""
-        daemon_set = self.api.get_or_none(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}")
-        if daemon_set is None:
-            return
+    def _start(self, node: str, placed: dict[str, str]) -> None:
+        """Starts the agent of the DaemonSet's pod `placed`."""
+        daemon_set = self.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}")
         pod = daemon_set["spec"]["template"]["spec"]
         folder = self._root / node
         account = folder / "serviceaccount"
@@ -88,12 +96,13 @@ class PretendedNodes:
         name = pod.get("serviceAccountName", "default")
         answer = self.api.post(
             f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{name}/token",
-            {"spec": {"expirationSeconds": TOKEN_SECONDS}},
+            {"spec": {"expirationSeconds": TOKEN_SECONDS, "boundObjectRef": placed}},
         )
         token = account / "token"
         token.touch(mode=0o600)
         token.write_text(answer["status"]["token"])
         (account / "namespace").write_text(NAMESPACE)
+        (folder / "pod").write_text(placed["uid"])
         shutil.copyfile(self.authority, account / "ca.crt")
         env = {
             **environment(pod, node),
@@ -106,6 +115,27 @@ class PretendedNodes:
         replace(self.agent(node), env=env).start()
         self._names.add(node)
         log.info("Node %s: weight cache started", node)
+
+    def _pods(self) -> dict[str, dict[str, str]]:
+        """By node the DaemonSet's pod, as a token is bound to it: such a token names pod and node."""
+        listed = self.api.get(f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io%2Fname%3D{NAME}")
+        return {
+            pod["spec"]["nodeName"]: {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod["metadata"]["name"],
+                "uid": pod["metadata"]["uid"],
+            }
+            for pod in listed["items"]
+            if pod["spec"].get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+        }
+
+    def _bound_to(self, node: str) -> str:
+        """The uid of the pod that the node's agent stands for."""
+        try:
+            return (self._root / node / "pod").read_text()
+        except OSError:
+            return ""
 
 
 def environment(pod: Mapping[str, Any], node: str) -> dict[str, str]:
