@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes.client import AppsV1Api, CoreV1Api, CustomObjectsApi
 
-from srvmod.local.kube import api_client
+from srvmod.local.kube import api_client, untyped
 
 WEIGHTS_TAINT = "srvmod.dev/weights-cold"
 PRETENDED = "srvmod.dev/pretended"
@@ -18,7 +18,11 @@ class ClusterView:
 
     def __init__(self, kubeconfig: Path) -> None:
         client = api_client(kubeconfig)
-        self.core, self.apps, self.objects = CoreV1Api(client), AppsV1Api(client), CustomObjectsApi(client)
+        self.core, self.apps, self.objects = (
+            untyped(CoreV1Api(client)),
+            untyped(AppsV1Api(client)),
+            untyped(CustomObjectsApi(client)),
+        )
 
     def nodes(self) -> list[dict[str, Any]]:
         """One entry per p5 node: name, instanceType, ready, weightsReady, pretended, engines with GPUs, readiness."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from kubernetes.client import ApiClient, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
-from srvmod.local.kube import api_client
+from srvmod.local.kube import api_client, untyped
 from srvmod.local.waiting import crd_established, until
 
 CERTS = Path("/certs")
@@ -22,7 +22,7 @@ CERTS = Path("/certs")
 
 def write_certificates(client: ApiClient, namespace: str, binary: str) -> None:
     """Let the controller's own certgen make its Secrets (once), then lay its files under /certs."""
-    core = CoreV1Api(client)
+    core = untyped(CoreV1Api(client))
     try:
         core.create_namespace({"metadata": {"name": namespace}})
     except ApiException as error:

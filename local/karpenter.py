@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from kubernetes.client import ApiClient, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
-from srvmod.local.kube import api_client
+from srvmod.local.kube import api_client, untyped
 from srvmod.local.waiting import crd_established, until
 
 
@@ -29,7 +29,7 @@ def queue_exists(name: str) -> bool:
 
 
 def any_node_class(client: ApiClient) -> bool:
-    objects = CustomObjectsApi(client)
+    objects = untyped(CustomObjectsApi(client))
     try:
         return bool(objects.list_cluster_custom_object("karpenter.k8s.aws", "v1", "ec2nodeclasses")["items"])
     except (ApiException, OSError):

@@ -17,7 +17,7 @@ from pathlib import Path
 from kubernetes.client import CoreV1Api, DiscoveryV1Api
 
 from srvmod.local import facts
-from srvmod.local.kube import api_client
+from srvmod.local.kube import api_client, untyped
 
 log = logging.getLogger("load-balancer")
 HEALTH_PORT = 9180
@@ -81,7 +81,7 @@ class Services:
 
     def __init__(self, kubeconfig: Path, targets: Targets) -> None:
         client = api_client(kubeconfig)
-        self.core, self.discovery, self.targets = CoreV1Api(client), DiscoveryV1Api(client), targets
+        self.core, self.discovery, self.targets = untyped(CoreV1Api(client)), untyped(DiscoveryV1Api(client)), targets
         self.address_of: dict[str, str] = {}
         self.free = (f"10.88.0.{last}" for last in itertools.count(100))
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from kubernetes.client import ApiClient, ApiextensionsV1Api
 from kubernetes.client.exceptions import ApiException
 
+from srvmod.local.kube import untyped
+
 POLL_SECONDS = 0.5
 
 
@@ -21,7 +23,7 @@ def until(what: str, probe: Callable[[], bool]) -> None:
 def crd_established(client: ApiClient, name: str) -> bool:
     """Whether a CRD is there and served; False also while the API server can't be asked."""
     try:
-        crd = ApiextensionsV1Api(client).read_custom_resource_definition(name)
+        crd = untyped(ApiextensionsV1Api(client)).read_custom_resource_definition(name)
     except (ApiException, OSError):
         return False
     return any(c.type == "Established" and c.status == "True" for c in crd.status.conditions or [])

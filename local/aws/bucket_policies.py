@@ -11,7 +11,8 @@ import json
 from typing import Any
 
 from moto.iam.access_control import IAMPolicy, PermissionResult
-from moto.s3.models import LOGGING_SERVICE_PRINCIPAL, FakeBucket
+from moto.s3.models import FakeBucket
+from moto.s3.utils import LOGGING_SERVICE_PRINCIPAL
 
 SECURE_TRANSPORT_DENIED = {"Bool": {"aws:SecureTransport": "false"}}
 
