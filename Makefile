@@ -24,8 +24,11 @@ local: $(STAMP)
 down: $(STAMP)
 	@$(BIN)/srvmod local down
 
+# one local stack for all: from nothing to a completion, islands, 2 -> 5 -> 2 engines, other teams, the README's commands
+SHORT := up islands scale consumer readme
+
 test: test-fast
-	$(BIN)/python -m pytest tests/acceptance/test_up.py tests/acceptance/test_islands.py -q
+	$(BIN)/python -m pytest $(SHORT:%=tests/acceptance/test_%.py) -q
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest tests --ignore=tests/acceptance -m "not acceptance" -q

@@ -22,12 +22,12 @@ def test_two_five_two(stack: Stack, tmp_path: Path) -> None:
     eventually("one node with two engines", 120, lambda: per_node(stack) == [2])
     with Watching(stack) as watching:
         set_minimum(stack, tmp_path, 5)
-        eventually("five engines on three nodes", 240, lambda: per_node(stack) == [2, 2, 1])
+        eventually("five engines on three nodes", 400, lambda: per_node(stack) == [2, 2, 1])
         nodes = stack.status()["nodes"]
         assert [n["pretended"] for n in nodes].count(False) == 2
         assert all(n["weightsReady"] for n in nodes)
         set_minimum(stack, tmp_path, 2)
-        eventually("exactly one node is left, full", 300, lambda: per_node(stack) == [2])
+        eventually("exactly one node is left, full", 400, lambda: per_node(stack) == [2])
     seen = watching.history
     assert len(seen.pods) >= 5
     assert len([node for node in seen.nodes.values() if node.disrupted is not None]) == 2
