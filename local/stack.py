@@ -153,7 +153,7 @@ class LocalStack:
             seeder.over.set()
         seeder.finish()
 
-    def _await_engines(self, holder: int, timeout_seconds: float = 240) -> None:
+    def _await_engines(self, holder: int, timeout_seconds: float = 600) -> None:
         """Until every engine that the Deployment asks for is ready and every node's processes run.
 
         `holder` is the process of the stack's namespaces. What is awaited is told as progress.
