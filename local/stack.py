@@ -43,7 +43,8 @@ class LocalStack:
             found = self._namespace(tools)
             self._await_healthy(("karpenter", "envoy-gateway"))
             self._apply_crds()
-            self._await_healthy(("karpenter",))
+            # Envoy Gateway reads what the program declares once it has started: no need to wait for it before.
+            self._await_healthy(("karpenter", "envoy-gateway"))
             seed.aws(found)
             self._program(found, tools)
             self._await_healthy(())
