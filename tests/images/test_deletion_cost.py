@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weight_cache.deletion_cost import ANNOTATION, EngineCosts, deletion_cost
+from weight_cache.engines import NodeEngines
 from weight_cache.errors import PodError
 from weight_cache.kube import Answer
 
@@ -50,17 +51,18 @@ def pod(name: str, **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"uid-{name}", **metadata}, "status": {"phase": "Running"}}
 
 
-def costs(api: PodsApi) -> EngineCosts:
-    return EngineCosts(api, "n1", "serving", SELECTOR)
+def keep(api: PodsApi) -> int:
+    engines = NodeEngines(api, "n1", "serving", SELECTOR)
+    return EngineCosts(engines).keep(engines.pods())
 
 
 def test_all_engines_of_the_node_get_the_same_cost_once() -> None:
     api = PodsApi(pod("a"), pod("b", annotations={"other": "stays"}))
-    assert costs(api).keep() == 2
+    assert keep(api) == 2
     expected = str(deletion_cost(2, datetime.fromisoformat(CREATED), "n1"))
     assert [p["metadata"]["annotations"][ANNOTATION] for p in api.pods.values()] == [expected, expected]
     assert api.pods["b"]["metadata"]["annotations"]["other"] == "stays"
-    assert costs(api).keep() == 0
+    assert keep(api) == 0
     assert api.patched == ["a", "b"]
     assert api.queries[0]["fieldSelector"] == ["spec.nodeName=n1"]
     assert api.queries[0]["labelSelector"] == [SELECTOR]
@@ -70,7 +72,7 @@ def test_engines_that_leave_do_not_count() -> None:
     over = pod("over")
     over["status"]["phase"] = "Failed"
     api = PodsApi(pod("stays"), pod("going", deletionTimestamp=CREATED), over)
-    assert costs(api).keep() == 1
+    assert keep(api) == 1
     assert api.patched == ["stays"]
     expected = str(deletion_cost(1, datetime.fromisoformat(CREATED), "n1"))
     assert api.pods["stays"]["metadata"]["annotations"][ANNOTATION] == expected
@@ -80,7 +82,7 @@ def test_engines_that_leave_do_not_count() -> None:
 def test_a_pod_that_is_gone_meanwhile_is_no_error(status: int) -> None:
     api = PodsApi(pod("a"))
     api.refuse["PATCH"] = status
-    assert costs(api).keep() == 0
+    assert keep(api) == 0
 
 
 @pytest.mark.parametrize(("method", "words"), [("GET", "verb 'list' on pods"), ("PATCH", "patch pod a.*verb 'patch'")])
@@ -88,7 +90,7 @@ def test_refusals_say_what_is_missing(method: str, words: str) -> None:
     api = PodsApi(pod("a"))
     api.refuse[method] = 403
     with pytest.raises(PodError, match=words):
-        costs(api).keep()
+        keep(api)
 
 
 NOW = datetime(2026, 11, 29, tzinfo=UTC)

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from weight_cache import refusals
+from weight_cache.engines import NodeEngines
 from weight_cache.errors import PodError
 from weight_cache.kube import Answer
 from weight_cache.refusals import MESSAGE_BYTES, REASON, Refusals
@@ -41,14 +42,15 @@ def pod(name: str, **states: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "uid": f"uid-{name}"}, "status": {"containerStatuses": [status]}}
 
 
-def watch(api: EventsApi) -> Refusals:
-    return Refusals(api, "n1", "serving", "app.kubernetes.io/name=engine")
+def tell(api: EventsApi) -> int:
+    engines = NodeEngines(api, "n1", "serving", "app.kubernetes.io/name=engine")
+    return Refusals(engines).tell(engines.pods())
 
 
 def test_each_end_is_told_once() -> None:
     again = {**ENDED, "finishedAt": "2026-11-29T21:01:00Z"}
     api = EventsApi(pod("a", lastState=ENDED, state=again), pod("b", state=ENDED))
-    assert (watch(api).tell(), watch(api).tell()) == (3, 0)
+    assert (tell(api), tell(api)) == (3, 0)
     event = next(event for event in api.events.values() if event["involvedObject"]["name"] == "b")
     assert (event["type"], event["reason"], event["message"]) == ("Warning", REASON, "found 3 GPUs\nfound: …")
     assert event["involvedObject"]["uid"] == "uid-b"
@@ -69,12 +71,12 @@ def test_each_end_is_told_once() -> None:
     ],
 )
 def test_other_ends_are_not_told(found: dict[str, Any]) -> None:
-    assert watch(EventsApi(found)).tell() == 0
+    assert tell(EventsApi(found)) == 0
 
 
 def test_long_messages_are_cut() -> None:
     api = EventsApi(pod("a", state={**ENDED, "message": f"{REASON}: {'é' * 3000}"}))
-    watch(api).tell()
+    tell(api)
     (event,) = api.events.values()
     assert MESSAGE_BYTES - 2 < len(event["message"].encode()) <= MESSAGE_BYTES
 
@@ -84,7 +86,7 @@ def test_refusals_of_the_api_say_what_is_missing(method: str, words: str) -> Non
     api = EventsApi(pod("a", state=ENDED))
     api.refuse[method] = 403
     with pytest.raises(PodError, match=words):
-        watch(api).tell()
+        tell(api)
 
 
 def test_it_knows_the_checks_own_words(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,5 +95,5 @@ def test_it_knows_the_checks_own_words(tmp_path: Any, capsys: pytest.CaptureFixt
     with pytest.raises(SystemExit):
         island_check.refuse("3 GPUs", [island_check.Problem("MC-HW-01", "a", "b", "c")], log)
     api = EventsApi(pod("a", state={**ENDED, "message": log.read_text()}))
-    assert watch(api).tell() == 1
+    assert tell(api) == 1
     assert refusals.REASON in capsys.readouterr().err

@@ -14,6 +14,7 @@ from weight_cache import manifest, status
 from weight_cache.agent import Agent
 from weight_cache.cache import Cache, Layout
 from weight_cache.deletion_cost import EngineCosts
+from weight_cache.engines import NodeEngines
 from weight_cache.errors import CacheError
 from weight_cache.kube import HttpsApi, from_kubeconfig, in_cluster
 from weight_cache.progress import Progress
@@ -95,8 +96,8 @@ def _run(args: argparse.Namespace) -> int:
         api = HttpsApi(from_kubeconfig(args.kubeconfig) if args.kubeconfig else in_cluster(os.environ))
         open_node = partial(lift_taint, api, args.node_name, args.taint, stop)
         if args.engine_selector:
-            engines = (api, args.node_name, args.namespace, args.engine_selector)
-            keep_costs = partial(_look_after_engines, EngineCosts(*engines), Refusals(*engines))
+            engines = NodeEngines(api, args.node_name, args.namespace, args.engine_selector)
+            keep_costs = partial(_look_after, engines)
     agent = Agent(
         cache,
         partial(S3Store, args.bucket, connections=args.parallel + 4),
@@ -125,12 +126,13 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _look_after_engines(costs: EngineCosts, refusals: Refusals) -> int:
-    """Each is done also when the other fails."""
+def _look_after(engines: NodeEngines) -> int:
+    """Deletion costs and refusals, of one list of pods; each is done also when the other fails."""
+    listed = engines.pods()
     try:
-        return costs.keep()
+        return EngineCosts(engines).keep(listed)
     finally:
-        refusals.tell()
+        Refusals(engines).tell(listed)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,10 +10,10 @@ import zlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
+from weight_cache.engines import NodeEngines
 from weight_cache.errors import PodError
-from weight_cache.kube import Answer, Api
 
 _log = logging.getLogger("weight_cache")
 ANNOTATION: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -40,59 +40,41 @@ def deletion_cost(engines: int, created: datetime, node: str) -> int:
 class EngineCosts:
     """Keeps the deletion cost of the engines on one node."""
 
-    api: Api
-    node: str
-    namespace: str
-    selector: str
-    """Label selector of engine pods, such as app.kubernetes.io/name=engine."""
+    engines: NodeEngines
 
-    def keep(self) -> int:
-        """Write the cost where it isn't right yet; the number of pods that were changed. Raises NodeError, PodError."""
-        pods = [pod for pod in self._pods() if _counts(pod)]
+    def keep(self, listed: list[dict[str, Any]]) -> int:
+        """Write the cost where it isn't right yet; the number of pods that were changed. Raises NodeError, PodError.
+
+        `listed` is what `NodeEngines.pods` gave.
+        """
+        engines = self.engines
+        pods = [pod for pod in listed if _counts(pod)]
         if not pods:
             return 0
-        cost = str(deletion_cost(len(pods), self._created(), self.node))
+        cost = str(deletion_cost(len(pods), self._created(), engines.node))
         changed = 0
         for pod in pods:
             metadata = pod["metadata"]
             if metadata.get("annotations", {}).get(ANNOTATION) == cost:
                 continue
-            path = f"{self._collection}/{quote(metadata['name'], safe='')}"
+            path = f"{engines.path}/pods/{quote(metadata['name'], safe='')}"
             patch = {"metadata": {"uid": metadata["uid"], "annotations": {ANNOTATION: cost}}}
-            answer = self.api.call("PATCH", path, patch, "application/merge-patch+json")
+            answer = engines.api.call("PATCH", path, patch, "application/merge-patch+json")
             # Gone, or replaced by another pod of the same name: nothing to write on.
             if answer.status in {404, 409}:
                 continue
-            self._check(answer, f"patch pod {metadata['name']}", "patch")
+            engines.check(answer, f"patch pod {metadata['name']}", "patch", "pods")
             changed += 1
         if changed:
             _log.info("%d engines on this node: deletion cost %s on %d of them", len(pods), cost, changed)
         return changed
 
-    @property
-    def _collection(self) -> str:
-        return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/pods"
-
-    def _pods(self) -> list[dict[str, Any]]:
-        # Version 0: from the API server's cache, which has an index by node.
-        query = urlencode(
-            {"fieldSelector": f"spec.nodeName={self.node}", "labelSelector": self.selector, "resourceVersion": "0"}
-        )
-        answer = self.api.call("GET", f"{self._collection}?{query}")
-        self._check(answer, f"list pods {self.selector}", "list")
-        return answer.body["items"]
-
     def _created(self) -> datetime:
-        answer = self.api.call("GET", f"/api/v1/nodes/{quote(self.node, safe='')}")
+        node = self.engines.node
+        answer = self.engines.api.call("GET", f"/api/v1/nodes/{quote(node, safe='')}")
         if answer.status != 200:
-            raise PodError(f"get node {self.node}: HTTP {answer.status} {answer.message}")
+            raise PodError(f"get node {node}: HTTP {answer.status} {answer.message}")
         return datetime.fromisoformat(answer.body["metadata"]["creationTimestamp"])
-
-    def _check(self, answer: Answer, what: str, verb: str) -> None:
-        if answer.status == 200:
-            return
-        advice = f"; the service account needs the verb {verb!r} on pods" if answer.status == 403 else ""
-        raise PodError(f"{what} in {self.namespace}: HTTP {answer.status} {answer.message}{advice}")
 
 
 def _counts(pod: dict[str, Any]) -> bool:

@@ -7,10 +7,8 @@ import logging
 import zlib
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, urlencode
 
-from weight_cache.errors import PodError
-from weight_cache.kube import Answer, Api
+from weight_cache.engines import NodeEngines
 
 _log = logging.getLogger("weight_cache")
 REASON: Final = "IslandCheckFailed"
@@ -24,17 +22,13 @@ MESSAGE_BYTES: Final = 1024
 class Refusals:
     """Watches the engines of one node."""
 
-    api: Api
-    node: str
-    namespace: str
-    selector: str
-    """Label selector of engine pods, such as app.kubernetes.io/name=engine."""
+    engines: NodeEngines
 
-    def tell(self) -> int:
+    def tell(self, listed: list[dict[str, Any]]) -> int:
         """Write one Event for each container that ended in the check and wasn't told of; their number. Raises
-        NodeError, PodError."""
+        NodeError, PodError. `listed` is what `NodeEngines.pods` gave."""
         told = 0
-        for pod in self._pods():
+        for pod in listed:
             for container in pod.get("status", {}).get("containerStatuses") or []:
                 for state in ("state", "lastState"):
                     ended = (container.get(state) or {}).get("terminated") or {}
@@ -43,18 +37,19 @@ class Refusals:
         return told
 
     def _event(self, pod: dict[str, Any], container: str, ended: dict[str, Any]) -> int:
+        engines = self.engines
         message = ended["message"].removeprefix(f"{REASON}: ").encode()[:MESSAGE_BYTES].decode(errors="ignore")
         # The same end has the same name: the API server refuses to be told of it twice, also after a restart of ours.
         end = zlib.crc32(f"{pod['uid']} {container} {ended.get('finishedAt')}".encode())
         event = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{pod['name']}.{end:08x}", "namespace": self.namespace},
+            "metadata": {"name": f"{pod['name']}.{end:08x}", "namespace": engines.namespace},
             "involvedObject": {
                 "apiVersion": "v1",
                 "kind": "Pod",
                 "name": pod["name"],
-                "namespace": self.namespace,
+                "namespace": engines.namespace,
                 "uid": pod["uid"],
                 "fieldPath": f"spec.containers{{{container}}}",
             },
@@ -64,30 +59,11 @@ class Refusals:
             "count": 1,
             "firstTimestamp": ended.get("finishedAt"),
             "lastTimestamp": ended.get("finishedAt"),
-            "source": {"component": COMPONENT, "host": self.node},
+            "source": {"component": COMPONENT, "host": engines.node},
         }
-        answer = self.api.call("POST", f"{self._path}/events", event, "application/json")
+        answer = engines.api.call("POST", f"{engines.path}/events", event, "application/json")
         if answer.status == 409:
             return 0
-        self._check(answer, f"create an event for {pod['name']}", "create", "events")
+        engines.check(answer, f"create an event for {pod['name']}", "create", "events")
         _log.error("%s/%s: %s: %s", pod["name"], container, REASON, message)
         return 1
-
-    @property
-    def _path(self) -> str:
-        return f"/api/v1/namespaces/{quote(self.namespace, safe='')}"
-
-    def _pods(self) -> list[dict[str, Any]]:
-        # Version 0: from the API server's cache, which has an index by node.
-        query = urlencode(
-            {"fieldSelector": f"spec.nodeName={self.node}", "labelSelector": self.selector, "resourceVersion": "0"}
-        )
-        answer = self.api.call("GET", f"{self._path}/pods?{query}")
-        self._check(answer, f"list pods {self.selector}", "list", "pods")
-        return answer.body["items"]
-
-    def _check(self, answer: Answer, what: str, verb: str, resource: str) -> None:
-        if answer.status in {200, 201}:
-            return
-        advice = f"; the service account needs the verb {verb!r} on {resource}" if answer.status == 403 else ""
-        raise PodError(f"{what} in {self.namespace}: HTTP {answer.status} {answer.message}{advice}")
