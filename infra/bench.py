@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from srvmod.contract.bench import machine
+from srvmod.contract.bench import BenchResult
 
 GOAL_RATIO = 1.25
 RUNS = 5
@@ -50,22 +50,17 @@ def bench_program(root: Path, env: str = "prod", runs: int = RUNS) -> dict[str, 
         (_run(IMPORTS, modules, root), _run(quick, modules, root), _run(PROGRAM, file, root)) for _ in range(runs)
     ]
     ratio = median(program.cpu / imports.cpu for imports, _, program in rounds)
-    return {
-        "name": "program",
-        "machine": machine(),
-        "figures": {
-            "sdkModules": modules.count("\n") + 1,
-            "importsCpuSeconds": round(median(imports.cpu for imports, _, _ in rounds), 3),
-            "programCpuSeconds": round(median(program.cpu for _, _, program in rounds), 3),
-            "importsWallSeconds": round(median(imports.wall for imports, _, _ in rounds), 3),
-            "programWallSeconds": round(median(program.wall for _, _, program in rounds), 3),
-            "ratio": round(ratio, 3),
-            "ratioToImportsWithoutGc": round(median(program.cpu / quick.cpu for _, quick, program in rounds), 3),
-            "runs": runs,
-        },
-        "goals": {"ratio": GOAL_RATIO},
-        "met": ratio <= GOAL_RATIO,
+    figures = {
+        "sdkModules": modules.count("\n") + 1,
+        "importsCpuSeconds": round(median(imports.cpu for imports, _, _ in rounds), 3),
+        "programCpuSeconds": round(median(program.cpu for _, _, program in rounds), 3),
+        "importsWallSeconds": round(median(imports.wall for imports, _, _ in rounds), 3),
+        "programWallSeconds": round(median(program.wall for _, _, program in rounds), 3),
+        "ratio": round(ratio, 3),
+        "ratioToImportsWithoutGc": round(median(program.cpu / quick.cpu for _, quick, program in rounds), 3),
+        "runs": runs,
     }
+    return BenchResult("program", figures, {"ratio": GOAL_RATIO}, ratio <= GOAL_RATIO).as_json()
 
 
 @dataclass(frozen=True)

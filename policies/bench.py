@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from srvmod.contract.bench import BenchResult
+
 LARGE_BYTES = 50_000_000
 MOST_LARGE_MIB = 400
 """Goal: memory of a check of 50 MB."""
@@ -139,7 +141,7 @@ def bench_check(folder: Path, runs: int, checkov: str | None = None, conftest: s
     figures["large_memory_mib"] = round(big.memory_mib)
     met = met and big.memory_mib <= MOST_LARGE_MIB
     goals = {"of_checkov": OF_CHECKOV, "of_conftest": OF_CONFTEST, "large_memory_mib": MOST_LARGE_MIB}
-    return {"figures": figures, "goals": goals, "absent": absent, "met": met}
+    return {**BenchResult("check", figures, goals, met).as_json(), "absent": absent}
 
 
 def _median(command: Sequence[str], runs: int) -> Run:

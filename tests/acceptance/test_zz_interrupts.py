@@ -57,9 +57,9 @@ def nothing_runs() -> Iterator[Stack]:
     stack.srvmod("local", "down")
 
 
-def interrupted_up(stack: Stack, phase: Phase) -> tuple[str, float]:
-    """`local up` with Ctrl-C at the phase: what it said afterwards, and the seconds until it ended."""
-    with subprocess.Popen(
+def up_in_the_foreground(stack: Stack) -> subprocess.Popen[str]:
+    """`local up` as a process group of its own, as a terminal starts it; its progress is on stderr."""
+    return subprocess.Popen(
         [*SRVMOD, "local", "up"],
         cwd=REPO,
         env=stack.base_env,
@@ -68,7 +68,12 @@ def interrupted_up(stack: Stack, phase: Phase) -> tuple[str, float]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    ) as process:
+    )
+
+
+def interrupted_up(stack: Stack, phase: Phase) -> tuple[str, float]:
+    """`local up` with Ctrl-C at the phase: what it said afterwards, and the seconds until it ended."""
+    with up_in_the_foreground(stack) as process:
         assert process.stderr
         seen = []
         for line in process.stderr:
@@ -145,16 +150,7 @@ def test_ctrl_c_in_each_phase_leaves_a_stack_that_goes_on_or_ends(nothing_runs: 
 def test_only_one_command_works_at_a_time(nothing_runs: Stack) -> None:
     """A second `up`, and a `down`, while the first `up` runs: both are refused by name, and the first goes on."""
     stack = nothing_runs
-    with subprocess.Popen(
-        [*SRVMOD, "local", "up"],
-        cwd=REPO,
-        env=stack.base_env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as first:
+    with up_in_the_foreground(stack) as first:
         assert first.stderr
         for line in first.stderr:
             if "starting in namespaces" in line:
