@@ -53,7 +53,9 @@ class ReservationNeeds(Needs):
 
     id: str | None = None
     tags: dict[str, str] = {}
-    zone: str
+    """All must match; `*` stands for any value."""
+    zone: str | None = None
+    """Zone of the one that `id` names; those found by tags may be in any of the pool's."""
     kind: Literal["onDemand", "block"]
 
 

@@ -76,7 +76,9 @@ def _pool(settings: Settings) -> PoolNeeds:
         capacity_types=tuple(kind.value for kind in pool.capacity_types),
         ami_alias=pool.ami_alias,
         reservations=tuple(
-            ReservationNeeds(id=reservation.id, zone=reservation.zone, kind=reservation.kind.value)
+            ReservationNeeds(
+                id=reservation.id, tags=reservation.tags, zone=reservation.zone, kind=reservation.kind.value
+            )
             for reservation in pool.reservations
         ),
     )

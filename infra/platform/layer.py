@@ -73,7 +73,9 @@ def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:
         ami_alias=pool.ami_alias,
         capacity_types=[kind.value for kind in pool.capacity_types],
         zones=pool.zones,
-        reservations=[pool_documents.Reservation(id=reservation.id) for reservation in pool.reservations],
+        reservations=[
+            pool_documents.Reservation(id=reservation.id, tags=reservation.tags) for reservation in pool.reservations
+        ],
         consolidate_after=f"{pool.empty_node_seconds}s",
         tags=names.tags(identifiers.POOL),
     )

@@ -92,6 +92,17 @@ ImageReference = Annotated[
         also=lambda ref: _is_pinned(str(ref)),
     ),
 ]
+TAG_CHARACTERS = "letters, digits, spaces, or any of .:/=+@_-"
+TagKey = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9_.:/=+@ -]+$", max_length=128),
+    Allowed(f"a key of 1 to 128 {TAG_CHARACTERS}"),
+]
+TagValue = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9_.:/=+@ -]*$", max_length=256),
+    Allowed(f"text in quotes, at most 256 {TAG_CHARACTERS}"),
+]
 Names = Annotated[
     tuple[Name, ...],
     LIST,

@@ -18,7 +18,17 @@ from srvmod.contract import (
     EngineKind,
     KvCacheDtype,
 )
-from srvmod.infra.settings.base import LIST, Allowed, ImageReference, Section, Zone, _unique, count
+from srvmod.infra.settings.base import (
+    LIST,
+    TAG_CHARACTERS,
+    Allowed,
+    ImageReference,
+    Section,
+    TagKey,
+    Zone,
+    _unique,
+    count,
+)
 
 
 class ReservationKind(StrEnum):
@@ -28,19 +38,45 @@ class ReservationKind(StrEnum):
     BLOCK = "block"
 
 
-class ReservationSettings(Section):
-    """A capacity reservation that engines may use."""
+MOST_RESERVATIONS = 30
+MOST_RESERVATION_TAGS = 20
+"""What an EC2NodeClass of Karpenter takes (CRD karpenter.k8s.aws_ec2nodeclasses, capacityReservationSelectorTerms)."""
 
-    id: Annotated[
-        str,
-        Field(pattern=r"^cr-[0-9a-f]{8,17}$"),
-        Allowed("a capacity reservation's id, such as cr-0123456789abcdef0"),
-    ]
-    """Reservation id."""
-    zone: Zone
-    """Zone of the reservation; one of the pool's."""
+ReservationTagValue = Annotated[
+    str,
+    Field(pattern=r"^([A-Za-z0-9_.:/=+@ -]{1,256}|\*)$"),
+    Allowed(f"text in quotes of 1 to 256 {TAG_CHARACTERS}; or '*' for any value"),
+]
+
+
+class ReservationSettings(Section):
+    """Capacity reservations or capacity blocks that engines may use: one by its id, or all that have certain tags."""
+
+    id: (
+        Annotated[
+            str,
+            Field(pattern=r"^cr-[0-9a-f]{8,17}$"),
+            Allowed("a capacity reservation's id, such as cr-0123456789abcdef0"),
+        ]
+        | None
+    ) = None
+    """Reservation id; not together with `tags`."""
+    tags: Annotated[
+        dict[TagKey, ReservationTagValue],
+        Field(max_length=MOST_RESERVATION_TAGS),
+        Allowed(f"at most {MOST_RESERVATION_TAGS} tags with a value each ('*' for any)"),
+    ] = Field(default_factory=dict)
+    """Tags that a reservation must have, all of them; also those that are bought later count. Not together with
+    `id`."""
+    zone: Zone | None = None
+    """Zone of the reservation that `id` names; one of the pool's. Those found by tags may be in any of them."""
     kind: Annotated[ReservationKind, Allowed("onDemand or block")] = ReservationKind.ON_DEMAND
     """Kind of reservation: a capacity block ends, and its nodes are drained before."""
+
+    @property
+    def selected_by(self) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+        """What tells this selection from others."""
+        return self.id, tuple(sorted(self.tags.items()))
 
 
 class PoolSettings(Section):
@@ -68,11 +104,7 @@ class PoolSettings(Section):
         Allowed("an Amazon Linux 2023 release, such as al2023@v20260714; not 'latest', which replaces nodes"),
     ] = "al2023@v20260714"
     """AMI release; nodes change only when it does."""
-    reservations: Annotated[
-        tuple[ReservationSettings, ...],
-        LIST,
-        Allowed("a list of reservations with different ids", also=lambda rs: _unique(tuple(r.id for r in rs))),
-    ] = ()
+    reservations: tuple[ReservationSettings, ...] = ()
     """Capacity reservations, used before on-demand."""
     capacity_types: Annotated[
         tuple[CapacityType, ...],
@@ -207,6 +239,7 @@ class EngineSettings(Section):
 
 
 __all__ = [
+    "MOST_RESERVATIONS",
     "EngineSettings",
     "ModelSettings",
     "PoolSettings",

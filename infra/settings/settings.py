@@ -1,14 +1,13 @@
 """All settings of a stack, and what follows from them."""
 
 from functools import cached_property
-from typing import Annotated
 
 from pydantic import Field
 
 from srvmod import __version__
 from srvmod.capacity import Plan
 from srvmod.contract import KV_BLOCK_TOKENS, MODELS, EngineKind, ModelShape
-from srvmod.infra.settings.base import Allowed, Section
+from srvmod.infra.settings.base import Section, TagKey, TagValue
 from srvmod.infra.settings.cloud import AwsSettings, ClusterSettings, NetworkSettings, Partition
 from srvmod.infra.settings.edge import ChartsSettings, GatewaySettings, ImagesSettings
 from srvmod.infra.settings.names import PRODUCT
@@ -24,18 +23,6 @@ from srvmod.infra.settings.sizing import Sizing, size
 
 CPU_KV_BLOCK_TOKENS = 32
 """vLLM on CPU takes only multiples of 32; the visible exemption from MC-KV-01, for simulated AWS only."""
-
-TAG_CHARACTERS = "letters, digits, spaces, or any of .:/=+@_-"
-TagKey = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z0-9_.:/=+@ -]+$", max_length=128),
-    Allowed(f"a key of 1 to 128 {TAG_CHARACTERS}"),
-]
-TagValue = Annotated[
-    str,
-    Field(pattern=r"^[A-Za-z0-9_.:/=+@ -]*$", max_length=256),
-    Allowed(f"text in quotes, at most 256 {TAG_CHARACTERS}"),
-]
 
 
 class Settings(Section):

@@ -91,7 +91,8 @@ def test_existing_charts_are_not_installed(tmp_path: Path) -> None:
 
 
 def test_reservations_reach_the_node_class(tmp_path: Path) -> None:
-    reservation = {"id": "cr-0123456789abcdef0", "zone": "us-east-1a", "kind": "onDemand"}
-    graph = variant(tmp_path, pool={"reservations": [reservation]})
+    by_id = {"id": "cr-0123456789abcdef0", "zone": "us-east-1a", "kind": "onDemand"}
+    by_tags = {"tags": {"purpose": "llm", "team": "*"}, "kind": "block"}
+    graph = variant(tmp_path, pool={"reservations": [by_id, by_tags]})
     spec = one(graph, "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass").inputs["spec"]
-    assert spec["capacityReservationSelectorTerms"] == [{"id": reservation["id"]}]
+    assert spec["capacityReservationSelectorTerms"] == [{"id": by_id["id"]}, {"tags": by_tags["tags"]}]

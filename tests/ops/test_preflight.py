@@ -9,6 +9,7 @@ import pytest
 
 from srvmod.local.aws.world import Endpoint
 from srvmod.ops.preflight.answers import Answer, Verdict, exit_code
+from srvmod.ops.preflight.checks import reservations
 from srvmod.ops.preflight.run import CHECKS
 from tests.ops.conftest import BASE, RESERVATION, Simulated, days, needs
 
@@ -183,10 +184,33 @@ def test_a_reservation_that_is_not_there(only: Only) -> None:
 
 def test_reservations_by_tag(account: Simulated, only: Only) -> None:
     account.reserve(Tags=[{"Key": "purpose", "Value": "llm"}])
-    wanted = {"tags": {"purpose": "llm"}, "zone": "us-east-1a", "kind": "onDemand"}
+    wanted = {"tags": {"purpose": "llm"}, "kind": "onDemand"}
     assert only("reservations", pool__reservations=[wanted]).verdict is Verdict.OK
-    nothing = {**wanted, "tags": {"purpose": "other"}}
-    assert only("reservations", pool__reservations=[nothing]).verdict is Verdict.WILL_FAIL
+    assert only("reservations", pool__reservations=[{**wanted, "tags": {"purpose": "*"}}]).verdict is Verdict.OK
+    for tags in ({"purpose": "other"}, {"purpose": "llm", "team": "x"}, {"reason": "*"}):
+        assert only("reservations", pool__reservations=[{**wanted, "tags": tags}]).verdict is Verdict.WILL_FAIL
+    elsewhere = only("reservations", pool__reservations=[wanted], pool__zones=["us-east-1b"])
+    assert "add us-east-1a to srvmod:pool.zones" in elsewhere.do
+
+
+def test_a_block_by_tag_that_is_over_is_none(account: Simulated, only: Only) -> None:
+    tagged = [{"Key": "purpose", "Value": "llm"}]
+    account.reserve(Tags=tagged, ReservationType="capacity-block", State="expired", EndDate=days(-1))
+    wanted = {"tags": {"purpose": "llm"}, "kind": "block"}
+    assert "not in this account" in only("reservations", pool__reservations=[wanted]).found
+    account.reserve(Tags=tagged, ReservationType="capacity-block", EndDate=days(20))
+    assert only("reservations", pool__reservations=[wanted]).verdict is Verdict.OK
+
+
+def test_a_reservation_that_two_entries_select_counts_once(account: Simulated) -> None:
+    account.reserve(InstanceCount=3, Tags=[{"Key": "purpose", "Value": "llm"}])
+    both = [
+        {"id": RESERVATION, "zone": "us-east-1a", "kind": "onDemand"},
+        {"tags": {"purpose": "llm"}, "kind": "onDemand"},
+    ]
+    asked = needs(pool__reservations=both, pool__capacityTypes=["reserved"])
+    answers = {answer.subject: answer for answer in reservations.reservations(asked, account.aws)}
+    assert answers["reserved capacity"].found == "3 reserved instances"
 
 
 @pytest.mark.parametrize(("count", "verdict"), [(3, Verdict.WILL_FAIL), (4, Verdict.OK)])

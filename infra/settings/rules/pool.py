@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from srvmod.contract import OFFERINGS_READ_ON, P5_48XLARGE, P5_ZONES, CapacityType, offers_p5
 from srvmod.infra.settings.rules.finding import Finding, Rule
+from srvmod.infra.settings.serving import MOST_RESERVATIONS
 from srvmod.infra.settings.settings import Settings
 
 
@@ -32,10 +33,48 @@ def zones_offer_p5(s: Settings) -> Iterator[Finding]:
             )
 
 
+def reservations_selected(s: Settings) -> Iterator[Finding]:
+    """A reservation is told by its id and zone, or by tags: Karpenter refuses a term with both, or with none."""
+    for index, reservation in enumerate(s.pool.reservations):
+        path = ("pool", "reservations", index)
+        if reservation.id and reservation.tags:
+            yield Finding(
+                (*path, "tags"),
+                "can't stand beside id: Karpenter refuses a node class that selects one reservation by both",
+                "id, or tags; for both selections two entries of pool.reservations",
+            )
+        elif not reservation.id and not reservation.tags:
+            yield Finding(
+                path,
+                "says of no reservation which one it is",
+                "id with zone, such as {id: cr-0123456789abcdef0, zone: us-east-1a}; or tags, such as "
+                "{tags: {purpose: llm}}",
+            )
+        elif reservation.id and reservation.zone is None:
+            yield Finding((*path, "zone"), "is needed with id", f"one of {', '.join(s.pool.zones)}")
+        elif reservation.tags and reservation.zone is not None:
+            yield Finding(
+                (*path, "zone"),
+                "can't stand beside tags: Karpenter takes what has the tags in each of the pool's zones",
+                "tags without zone; narrow pool.zones instead",
+            )
+
+
+def reservations_differ(s: Settings) -> Iterator[Finding]:
+    """Each selection is a term of the node class, which takes a number of them."""
+    selections = [reservation.selected_by for reservation in s.pool.reservations]
+    if len(set(selections)) < len(selections) or len(selections) > MOST_RESERVATIONS:
+        yield Finding(
+            ("pool", "reservations"),
+            "has one twice" if len(set(selections)) < len(selections) else f"has {len(selections)} entries",
+            f"at most {MOST_RESERVATIONS} reservations with different ids or tags",
+        )
+
+
 def reservations_in_zones(s: Settings) -> Iterator[Finding]:
     """A reservation fixes the zone of its nodes."""
     for index, reservation in enumerate(s.pool.reservations):
-        if reservation.zone not in s.pool.zones:
+        if reservation.id and reservation.zone is not None and reservation.zone not in s.pool.zones:
             yield Finding(
                 ("pool", "reservations", index, "zone"),
                 "isn't one of pool.zones, so the reservation would stay unused",
@@ -70,6 +109,8 @@ def nodes_suffice(s: Settings) -> Iterator[Finding]:
 RULES: tuple[Rule, ...] = (
     zones_of_network,
     zones_offer_p5,
+    reservations_selected,
+    reservations_differ,
     reservations_in_zones,
     reservations_usable,
     nodes_suffice,

@@ -11,12 +11,14 @@ from srvmod.ops.preflight.answers import Answer, cant_tell, ok, will_fail
 KINDS = {"onDemand": "default", "block": "capacity-block"}
 NOT_YET = {"scheduled", "payment-pending", "assessing", "delayed", "pending"}
 ENDS_SOON_DAYS = 7
+ANY = "*"
+"""Karpenter's word for any value of a tag."""
 RESERVED = "reserved"
 
 
 def reservations(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     """Each reservation is there and usable; together they hold the plan where nothing else may be bought."""
-    pool, usable = needs.pool, 0
+    pool, instances = needs.pool, dict[str, int]()
     for wanted in pool.reservations:
         label = wanted.id or ", ".join(f"{key}={value}" for key, value in sorted(wanted.tags.items()))
         there = _matching(aws, wanted)
@@ -29,8 +31,9 @@ def reservations(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
             )
         for reservation in there:
             answer, count = _judge(reservation, wanted, pool)
-            usable += count
+            instances[str(reservation["CapacityReservationId"])] = count  # once, also where two entries select it
             yield answer
+    usable = sum(instances.values())
     if pool.capacity_types == (RESERVED,):
         found, needed = f"{usable} reserved instances", f"{pool.min_nodes} nodes, all of them reserved"
         if usable < pool.min_nodes:
@@ -40,14 +43,19 @@ def reservations(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
 
 
 def _matching(aws: Account, wanted: ReservationNeeds) -> list[Any]:
-    filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in sorted(wanted.tags.items())]
+    filters = [
+        {"Name": "tag-key", "Values": [key]} if value == ANY else {"Name": f"tag:{key}", "Values": [value]}
+        for key, value in sorted(wanted.tags.items())
+    ]
     query: dict[str, Any] = {"CapacityReservationIds": [wanted.id]} if wanted.id else {"Filters": filters}
     try:
-        return aws.all("ec2", "describe_capacity_reservations", "CapacityReservations", **query)
+        found = aws.all("ec2", "describe_capacity_reservations", "CapacityReservations", **query)
     except RefusedError as error:
         if error.code.startswith("InvalidCapacityReservationId"):
             return []
         raise
+    # What is over keeps its tags; neither Karpenter nor people mean it.
+    return found if wanted.id else [one for one in found if one["State"] in {"active", *NOT_YET}]
 
 
 def _judge(there: Any, wanted: ReservationNeeds, pool: PoolNeeds) -> tuple[Answer, int]:
@@ -59,12 +67,16 @@ def _judge(there: Any, wanted: ReservationNeeds, pool: PoolNeeds) -> tuple[Answe
         f"{state}, {kind}, {total} {there['InstanceType']} in {there['AvailabilityZone']}, "
         f"{there.get('AvailableInstanceCount', 0)} free{until}"
     )
-    needed = f"active, {KINDS[wanted.kind]}, {pool.instance_type} in {wanted.zone}"
+    zones = (wanted.zone,) if wanted.zone else pool.zones
+    needed = f"active, {KINDS[wanted.kind]}, {pool.instance_type} in {' or '.join(zones)}"
+    other_zone = f"set its zone to {there['AvailabilityZone']}"
+    if wanted.zone is None:
+        other_zone = f"add {there['AvailabilityZone']} to srvmod:pool.zones, or take the tags off it"
     problems = [
         text
         for wrong, text in (
             (there["InstanceType"] != pool.instance_type, "it is for another instance type"),
-            (there["AvailabilityZone"] != wanted.zone, f"set its zone to {there['AvailabilityZone']}"),
+            (there["AvailabilityZone"] not in zones, other_zone),
             (kind != KINDS[wanted.kind], "set its kind (onDemand or block)"),
             (end is not None and end <= datetime.now(UTC), "it is over; take it out or renew it"),
         )
