@@ -57,6 +57,7 @@ class Plan:
             self._karpenter(),
             self._envoy_gateway(),
             self._launcher(),
+            self._scaler(),
         ]
 
     def _control_plane(self) -> list[Component]:
@@ -155,6 +156,8 @@ class Plan:
                 root_ca_file=pki.cert_file,
                 use_service_account_credentials="true",
                 concurrent_deployment_syncs=2,
+                # its type check of admission policies takes 18 CPU seconds and changes no verdict
+                controllers="*,-validatingadmissionpolicy-status-controller",
             ),
             http_health("https://127.0.0.1:10257/healthz"),
             after=("kube-apiserver",),
@@ -284,3 +287,12 @@ class Plan:
             str(kubeconfig),
         )
         return Component("node-launcher", argv, http_health("http://127.0.0.1:9181/healthz"), after=("kube-apiserver",))
+
+    def _scaler(self) -> Component:
+        kubeconfig = self.client("scaler", "srvmod-simulated-scaler", "system:masters")
+        return Component(
+            "simulated-scaler",
+            (sys.executable, "-m", "srvmod.local.scaler", str(kubeconfig)),
+            http_health("http://127.0.0.1:9182/healthz"),
+            after=("kube-apiserver",),
+        )

@@ -41,13 +41,13 @@ class LocalStack:
             self.progress("tools", "from PATH, or built once into .tools")
             tools = ensure(progress=lambda line: self.progress("tools", line))
             found = self._namespace(tools)
-            self._await_healthy(("karpenter", "envoy-gateway"))
+            self._await_healthy(only=("kube-apiserver",))
             self._apply_crds()
-            # Envoy Gateway reads what the program declares once it has started: no need to wait for it before.
-            self._await_healthy(("karpenter", "envoy-gateway"))
+            # Karpenter starts after the program's first objects, and Envoy Gateway reads them once it has started
+            self._await_healthy(but=("karpenter", "envoy-gateway"))
             seed.aws(found)
             self._program(found, tools)
-            self._await_healthy(())
+            self._await_healthy()
             self._await_engines(found.supervisor_pid)
 
     def _check_machine(self) -> None:
@@ -107,11 +107,13 @@ class LocalStack:
     def components(self, *, fresh: bool = False) -> list[dict[str, Any]]:
         return namespace.ask(self.state, "status", fresh=fresh)["components"]
 
-    def _await_healthy(self, but: tuple[str, ...], timeout_seconds: float = 120) -> None:
+    def _await_healthy(
+        self, *, only: tuple[str, ...] = (), but: tuple[str, ...] = (), timeout_seconds: float = 120
+    ) -> None:
         deadline, waiting = time.monotonic() + timeout_seconds, ""
         while True:
             # what was heard last may be older than a process's death, so nothing counts as healthy before it is asked
-            sick = self._sick(but, fresh=False) or self._sick(but, fresh=True)
+            sick = self._sick(only, but, fresh=False) or self._sick(only, but, fresh=True)
             if not sick:
                 return
             final = [c for c in sick if c["final"]]
@@ -131,13 +133,14 @@ class LocalStack:
                 waiting = names
             time.sleep(0.2)
 
-    def _sick(self, but: tuple[str, ...], *, fresh: bool) -> list[dict[str, Any]]:
-        return [c for c in self.components(fresh=fresh) if not c["healthy"] and c["name"] not in but]
+    def _sick(self, only: tuple[str, ...], but: tuple[str, ...], *, fresh: bool) -> list[dict[str, Any]]:
+        asked = [c for c in self.components(fresh=fresh) if c["name"] not in but and (not only or c["name"] in only)]
+        return [c for c in asked if not c["healthy"]]
 
     def _apply_crds(self) -> None:
         from srvmod.local.crds import apply
 
-        self.progress("CRDs", "Karpenter, Gateway API, Envoy Gateway")
+        self.progress("CRDs", "Karpenter, Gateway API, Envoy Gateway, KEDA, Prometheus operator")
         apply(self.state)
 
     def _program(self, found: facts.Facts, tools: Mapping[str, Path]) -> None:
