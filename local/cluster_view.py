@@ -11,6 +11,8 @@ from srvmod.local.kube import api_client, untyped
 
 WEIGHTS_TAINT = "srvmod.dev/weights-cold"
 PRETENDED = "srvmod.dev/pretended"
+ENGINES_ANNOTATION = "srvmod.dev/engines"
+"""The scaler's minimum, as the program notes it on the Deployment."""
 
 
 class ClusterView:
@@ -33,8 +35,9 @@ class ClusterView:
         return sorted(seen, key=lambda n: n["name"])
 
     def engines_wanted(self) -> int:
-        """Replicas that the engine Deployment asks for."""
-        return self.apps.read_namespaced_deployment("engine", "serving").spec.replicas
+        """Engines that have to be there: the Deployment's replicas, and what its scaler will make of them at once."""
+        deployment = self.apps.read_namespaced_deployment("engine", "serving")
+        return max(deployment.spec.replicas, int((deployment.metadata.annotations or {}).get(ENGINES_ANNOTATION, 0)))
 
     def node_class_problem(self) -> str:
         """Why Karpenter doesn't launch: the node classes' conditions that aren't True, in Karpenter's own words."""

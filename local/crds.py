@@ -1,4 +1,7 @@
-"""Applies the CRDs of Karpenter, Gateway API and Envoy Gateway, from the modules that the tools were built from."""
+"""Applies the CRDs of Karpenter, Gateway API, Envoy Gateway, KEDA and the Prometheus operator, from pinned modules.
+
+KEDA and Prometheus don't run here; with their CRDs the API server judges the program's objects as it does anywhere.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,20 @@ from srvmod.local.paths import State
 AT_ONCE = 4
 
 
+_Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):
+    """YAML as Kubernetes reads it: `=` is a text (an enum of the Prometheus operator has it), not YAML 1.1's value."""
+
+
+def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
+    return loader.construct_scalar(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:value", _text)
+
+
 def load(files: Sequence[Path], cache: Path) -> list[dict[str, Any]]:
     """The CRDs in `files`, parsed once: 4 MB of YAML take seconds, the same as JSON a tenth of one."""
     digest = hashlib.sha256()
@@ -24,8 +41,7 @@ def load(files: Sequence[Path], cache: Path) -> list[dict[str, Any]]:
         digest.update(file.read_bytes())
     cached = cache / f"crds-{digest.hexdigest()[:16]}.json"
     if not cached.exists():
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        documents = [d for file in files for d in yaml.load_all(file.read_text(), loader)]
+        documents = [d for file in files for d in yaml.load_all(file.read_text(), _Loader)]
         part = cached.with_suffix(".part")
         part.write_text(json.dumps([d for d in documents if d and d["kind"] == "CustomResourceDefinition"]))
         part.replace(cached)

@@ -6,7 +6,9 @@ from srvmod.tools.borrowed import (
     envoy_gateway_crds,
     gateway_api_crds,
     karpenter_crds,
+    keda_crds,
     kwok_stages,
+    prometheus_crds,
 )
 from srvmod.tools.builder import ensure, find
 from srvmod.tools.catalogue import LOCAL_STACK
@@ -29,6 +31,8 @@ __all__ = [
     "gateway_api_crds",
     "gomod_dir",
     "karpenter_crds",
+    "keda_crds",
     "kubectl",
     "kwok_stages",
+    "prometheus_crds",
 ]

@@ -14,6 +14,8 @@ from srvmod.tools.gomod import gomod_dir, home_of, version_of
 KARPENTER = "github.com/aws/karpenter-provider-aws"
 ENVOY_GATEWAY = "github.com/envoyproxy/gateway"
 KWOK = "sigs.k8s.io/kwok"
+KEDA = "github.com/kedacore/keda/v2"
+PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator"
 # name of the chart → module, folder in it
 _CHARTS = {
     "karpenter": (KARPENTER, "charts/karpenter"),
@@ -88,9 +90,25 @@ def envoy_gateway_crds() -> tuple[Path, ...]:
     return _yaml_files(ENVOY_GATEWAY, "charts/gateway-helm/charts/crds/crds/generated")
 
 
+def keda_crds() -> tuple[Path, ...]:
+    """KEDA's CRDs that the program has objects of: ScaledObject and TriggerAuthentication."""
+    kinds = ("scaledobjects", "triggerauthentications")
+    return _named(KEDA, "config/crd/bases", tuple(f"keda.sh_{kind}.yaml" for kind in kinds))
+
+
+def prometheus_crds(kinds: tuple[str, ...] = ("podmonitors", "prometheusrules")) -> tuple[Path, ...]:
+    """The Prometheus operator's CRDs of these kinds. Left out by default are those that a local stack has no object
+    of: AlertmanagerConfig alone is 0.8 MB, which costs the API server a second."""
+    return _named(
+        PROMETHEUS_OPERATOR,
+        "example/prometheus-operator-crd",
+        tuple(f"monitoring.coreos.com_{kind}.yaml" for kind in kinds),
+    )
+
+
 def crd_paths() -> tuple[Path, ...]:
     """All CRDs that the platform's objects need, in the order in which to apply them."""
-    return karpenter_crds() + gateway_api_crds() + envoy_gateway_crds()
+    return karpenter_crds() + gateway_api_crds() + envoy_gateway_crds() + keda_crds() + prometheus_crds()
 
 
 def kwok_stages() -> tuple[Path, ...]:
@@ -105,6 +123,14 @@ def _yaml_files(module: str, folder: str) -> tuple[Path, ...]:
     if not files:
         raise ToolError(f"expected YAML files in {where}; found none", _moved(module))
     return files
+
+
+def _named(module: str, folder: str, names: tuple[str, ...]) -> tuple[Path, ...]:
+    where = gomod_dir(module) / folder
+    missing = [name for name in names if not (where / name).is_file()]
+    if missing:
+        raise ToolError(f"expected {', '.join(missing)} in {where}; not there", _moved(module))
+    return tuple(where / name for name in names)
 
 
 def _moved(module: str) -> str:

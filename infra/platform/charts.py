@@ -19,7 +19,7 @@ from srvmod.infra.platform.controllers import Controller, ControllerArgs
 from srvmod.infra.platform.documents import charts
 from srvmod.infra.platform.namespaces import namespace
 from srvmod.infra.platform.objects import declare
-from srvmod.infra.settings import ChartMode, Settings
+from srvmod.infra.settings import ChartMode, PrometheusKind, Settings
 
 LOAD_BALANCER_GONE_WITHIN = "20m"
 """Envoy's pods finish their streams first (`gateway.maxStreamSeconds`), then the load balancer goes."""
@@ -32,6 +32,7 @@ class Controllers:
     karpenter: Controller
     envoy_gateway: Controller
     load_balancer: Controller
+    keda: Controller
     prometheus: Controller
 
 
@@ -40,12 +41,14 @@ def install(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> C
     looks at every new one."""
     load_balancer = _load_balancer(settings, cloud, opts)
     later = after(opts, load_balancer)
-    _keda(settings, later)
+    prometheus = _prometheus(settings, cloud, after(later, *cloud.ready))
     return Controllers(
         karpenter=_karpenter(settings, cloud, after(later, *cloud.ready)),
         envoy_gateway=_envoy_gateway(settings, later),
         load_balancer=load_balancer,
-        prometheus=_prometheus(settings, later),
+        # It brings a PodMonitor, which is the operator's kind.
+        keda=_keda(settings, prometheus, after(later, prometheus, *cloud.ready)),
+        prometheus=prometheus,
     )
 
 
@@ -125,14 +128,15 @@ def _load_balancer(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOption
     )
 
 
-def _keda(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
+def _keda(settings: Settings, prometheus: Controller, opts: pulumi.ResourceOptions) -> Controller:
+    monitored = prometheus.installed or settings.monitoring.prometheus is PrometheusKind.OPERATOR
     return Controller(
         "keda",
         ControllerArgs(
             title="KEDA",
             namespace=KEDA_NAMESPACE,
             charts=(versions.KEDA,),
-            values=charts.keda(registry=settings.images.registry),
+            values=charts.keda(monitored=monitored, registry=settings.images.registry),
             existing=settings.charts.keda is ChartMode.EXISTING,
             mirror=settings.charts.repository,
             create_namespace=True,
@@ -141,14 +145,15 @@ def _keda(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
     )
 
 
-def _prometheus(settings: Settings, opts: pulumi.ResourceOptions) -> Controller:
+def _prometheus(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> Controller:
+    amazon = charts.RemoteWrite(cloud.metrics.endpoint, settings.aws.region) if cloud.metrics else None
     return Controller(
         "prometheus",
         ControllerArgs(
             title="kube-prometheus-stack",
             namespace=METRICS_NAMESPACE,
             charts=(versions.PROMETHEUS_STACK,),
-            values=charts.prometheus_stack(registry=settings.images.registry),
+            values=charts.prometheus_stack(amazon, registry=settings.images.registry),
             existing=settings.charts.prometheus_stack is ChartMode.EXISTING,
             mirror=settings.charts.repository,
             create_namespace=True,

@@ -38,6 +38,8 @@ class Platform:
     namespace: str
     pool: str
     gateway: str
+    keda: Controller
+    prometheus: Controller
     ready: tuple[pulumi.Resource, ...]
 
 
@@ -59,7 +61,14 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
         # Removed before both: the one ends Envoy's pods, the other the load balancer in front of them.
         after(opts, controllers.envoy_gateway, controllers.load_balancer, serving),
     )
-    return Platform(namespace=SERVING, pool=pool.name, gateway=gateway.name, ready=(serving, admission, pool, gateway))
+    return Platform(
+        namespace=SERVING,
+        pool=pool.name,
+        gateway=gateway.name,
+        keda=controllers.keda,
+        prometheus=controllers.prometheus,
+        ready=(serving, admission, pool, gateway),
+    )
 
 
 def _pool(settings: Settings, cloud: Cloud) -> pool_documents.Pool:

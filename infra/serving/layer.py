@@ -1,5 +1,7 @@
 """The serving layer: from settings to weights on nodes, engines and the routes to them."""
 
+import math
+
 import pulumi
 
 from srvmod.contract import GPUS_PER_NODE
@@ -7,13 +9,20 @@ from srvmod.infra import identifiers
 from srvmod.infra.aws.layer import Cloud
 from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE, METRICS_NAMESPACE
 from srvmod.infra.platform.layer import STREAM_IDLE, Platform
+from srvmod.infra.serving.alerts import Alerts, AlertsArgs
+from srvmod.infra.serving.autoscaling import Autoscaling, AutoscalingArgs
+from srvmod.infra.serving.documents import alert_rules, engine_flags, weight_cache
 from srvmod.infra.serving.documents import engine as engine_documents
-from srvmod.infra.serving.documents import engine_flags, weight_cache
 from srvmod.infra.serving.documents import route as route_documents
+from srvmod.infra.serving.documents import scaler as scaler_documents
 from srvmod.infra.serving.engines import Engines, EnginesArgs
 from srvmod.infra.serving.routes import Routes, RoutesArgs
 from srvmod.infra.serving.weights import WeightCache, WeightCacheArgs
-from srvmod.infra.settings import Settings
+from srvmod.infra.settings import PrometheusKind, Settings
+from srvmod.infra.versions import PROMETHEUS_STACK
+
+OPERATED_ADDRESS = f"http://{PROMETHEUS_STACK.name}-prometheus.{METRICS_NAMESPACE}.svc:9090"
+"""The Prometheus that the chart kube-prometheus-stack makes."""
 
 
 def build(settings: Settings, cloud: Cloud, platform: Platform) -> None:
@@ -27,6 +36,8 @@ def build(settings: Settings, cloud: Cloud, platform: Platform) -> None:
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[weights])),
     )
+    if settings.engine.started:
+        _watched(settings, cloud, platform, engines)
     Routes(
         "routes",
         RoutesArgs(
@@ -35,6 +46,47 @@ def build(settings: Settings, cloud: Cloud, platform: Platform) -> None:
             keys=cloud.api_keys,
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[engines])),
+    )
+
+
+def _watched(settings: Settings, cloud: Cloud, platform: Platform, engines: Engines) -> None:
+    """Scaler and alerts. Without engines both would only report that there are none."""
+    opts = pulumi.ResourceOptions(provider=cloud.kubernetes, depends_on=[engines, platform.keda])
+    Autoscaling("autoscaling", AutoscalingArgs(scaler_of(settings, cloud, platform)), opts)
+    monitoring = settings.monitoring
+    Alerts(
+        "alerts",
+        AlertsArgs(
+            alert_rules.Fleet(
+                least=settings.sizing.min_engines,
+                most=settings.sizing.max_engines,
+                itl_target_seconds=settings.slo.itl_p95_ms / 1e3,
+                ttft_target_seconds=settings.slo.ttft_ms / 1e3,
+                runbooks=monitoring.runbooks,
+                receiver=monitoring.alert_receiver,
+            ),
+            operated=monitoring.prometheus is not PrometheusKind.EXISTING,
+            amazon=cloud.metrics,
+            aws=cloud.aws,
+            topic_arn=monitoring.alert_topic_arn,
+        ),
+        pulumi.ResourceOptions(provider=cloud.kubernetes, depends_on=[*platform.ready, platform.prometheus]),
+    )
+
+
+def scaler_of(settings: Settings, cloud: Cloud, platform: Platform) -> scaler_documents.Scaler:
+    """The scaler as settings and planner describe it. A session's share is the plan's, also where fewer engines than
+    planned run."""
+    sizing = settings.sizing
+    return scaler_documents.Scaler(
+        namespace=platform.namespace,
+        least=sizing.min_engines,
+        most=sizing.max_engines,
+        sessions_per_engine=math.ceil(settings.traffic.sessions / sizing.plan.engines),
+        engines_per_node=settings.engine.engines_per_node,
+        address=cloud.metrics.endpoint if cloud.metrics else settings.monitoring.address or OPERATED_ADDRESS,
+        amazon_region=settings.aws.region if cloud.metrics else None,
+        itl_target_seconds=settings.slo.itl_p95_ms / 1e3,
     )
 
 
@@ -62,9 +114,10 @@ def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine
         image=engine.image,
         image_pull_policy=identifiers.pull_policy(settings),
         gpus=int(GPUS_PER_NODE.value) // engine.engines_per_node,
-        replicas=sizing.min_engines,
+        least=sizing.min_engines,
         revision=model.revision,
         pretended=settings.aws.simulated,
+        annotated=settings.monitoring.prometheus is PrometheusKind.EXISTING,
         sessions=settings.traffic.sessions,
         flags=engine_flags.EngineFlags(
             model_path=weight_cache.revision_folder(model.revision),
@@ -79,6 +132,8 @@ def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine
             max_cudagraph_capture_size=sizing.cudagraph_capture_size,
             gpu_memory_utilization=sizing.plan.layout.gpu_memory_utilization,
             shutdown_timeout_seconds=engine.shutdown_timeout_seconds,
+            itl_target_seconds=settings.slo.itl_p95_ms / 1e3,
+            ttft_target_seconds=settings.slo.ttft_ms / 1e3,
             extra=engine.extra_args,
         ),
     )

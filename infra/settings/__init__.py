@@ -19,6 +19,7 @@ from srvmod.infra.settings.edge import (
     ImagesSettings,
 )
 from srvmod.infra.settings.loading import load
+from srvmod.infra.settings.monitoring import MonitoringSettings, PrometheusKind
 from srvmod.infra.settings.prices import Price, PricesSettings
 from srvmod.infra.settings.problems import Problem, SettingsError
 from srvmod.infra.settings.pulumi_config import from_pulumi_config
@@ -48,6 +49,7 @@ __all__ = [
     "GatewaySettings",
     "ImagesSettings",
     "ModelSettings",
+    "MonitoringSettings",
     "NatGateways",
     "NetworkSettings",
     "Partition",
@@ -55,6 +57,7 @@ __all__ = [
     "Price",
     "PricesSettings",
     "Problem",
+    "PrometheusKind",
     "ReservationKind",
     "ReservationSettings",
     "Settings",

@@ -10,6 +10,7 @@ from srvmod.contract import KV_BLOCK_TOKENS, MODELS, EngineKind, ModelShape
 from srvmod.infra.settings.base import Section, TagKey, TagValue
 from srvmod.infra.settings.cloud import AwsSettings, ClusterSettings, NetworkSettings, Partition
 from srvmod.infra.settings.edge import ChartsSettings, GatewaySettings, ImagesSettings
+from srvmod.infra.settings.monitoring import MonitoringSettings
 from srvmod.infra.settings.names import PRODUCT
 from srvmod.infra.settings.prices import PricesSettings
 from srvmod.infra.settings.serving import (
@@ -41,6 +42,7 @@ class Settings(Section):
     gateway: GatewaySettings = GatewaySettings()
     images: ImagesSettings = ImagesSettings()
     charts: ChartsSettings = ChartsSettings()
+    monitoring: MonitoringSettings = MonitoringSettings()
     prices: PricesSettings = PricesSettings()
     tags: dict[TagKey, TagValue] = Field(default_factory=dict)
     """Tags of everything that is made in AWS, beside the program's own."""

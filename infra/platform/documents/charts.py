@@ -4,7 +4,10 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import pulumi
 
 from srvmod.infra.labels import NODES_LABEL, SYSTEM_NODES
 
@@ -80,14 +83,27 @@ def load_balancer_controller(
     }
 
 
-def keda(*, registry: str | None = None) -> Values:
-    """KEDA, which scales engines."""
+def keda(*, monitored: bool, registry: str | None = None) -> Values:
+    """KEDA, which scales engines. `monitored`: a Prometheus operator is there and takes a PodMonitor; an alert counts
+    KEDA's failed questions."""
     mirror: Values = {"global": {"image": {"registry": registry}}} if registry else {}
-    return {**mirror, "nodeSelector": _system_nodes()}
+    metrics: Values = {"enabled": True, "podMonitor": {"enabled": monitored}}
+    return {**mirror, "prometheus": {"operator": metrics}, "nodeSelector": _system_nodes()}
 
 
-def prometheus_stack(*, registry: str | None = None) -> Values:
+@dataclass(frozen=True)
+class RemoteWrite:
+    """A workspace of Amazon Managed Service for Prometheus; `endpoint` without a slash at its end."""
+
+    endpoint: pulumi.Output[str]
+    region: str
+
+
+def prometheus_stack(amazon: RemoteWrite | None = None, *, registry: str | None = None) -> Values:
     """Prometheus operator, Prometheus and Alertmanager; dashboards go to a Grafana that is there already.
+
+    With `amazon` its Prometheus only collects: it writes everything to the workspace, whose rules and Alertmanager
+    count instead of its own.
 
     Monitors and rules of all namespaces count, not only those that carry this release's label. EKS shows none of the
     control plane's own metrics: left on, the chart's alerts would report etcd, scheduler and controllers as down.
@@ -99,12 +115,18 @@ def prometheus_stack(*, registry: str | None = None) -> Values:
         "podMonitorSelectorNilUsesHelmValues": False,
         "ruleSelectorNilUsesHelmValues": False,
     }
+    spec: Values = {**every, "nodeSelector": _system_nodes()}
+    alerting: Values = {"alertmanager": {"alertmanagerSpec": {"nodeSelector": _system_nodes()}}}
+    if amazon is not None:
+        url = amazon.endpoint.apply(lambda endpoint: f"{endpoint}/api/v1/remote_write")
+        spec["remoteWrite"] = [{"url": url, "sigv4": {"region": amazon.region}}]
+        alerting = {"alertmanager": {"enabled": False}, "defaultRules": {"create": False}}
     return {
         **mirror,
         **{component: {"enabled": False} for component in hidden},
         "grafana": {"enabled": False},
-        "prometheus": {"prometheusSpec": {**every, "nodeSelector": _system_nodes()}},
-        "alertmanager": {"alertmanagerSpec": {"nodeSelector": _system_nodes()}},
+        "prometheus": {"prometheusSpec": spec},
+        **alerting,
     }
 
 

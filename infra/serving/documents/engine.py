@@ -37,6 +37,13 @@ STARTUP_SECONDS = 1200
 """Loading and warming up 72 GB, twice as long as the slowest load reported; only then does liveness count."""
 WEIGHTS_WAIT_SECONDS = 600
 
+SCRAPED = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(PORT),
+    "prometheus.io/path": "/metrics",
+}
+"""What Prometheus set-ups without operator look for."""
+
 PROGRAMS: Mapping[EngineKind, tuple[str, ...]] = {
     EngineKind.VLLM: ("vllm",),
     EngineKind.SIMULATED: ("/usr/bin/env", "python3", "-m", "srvmod_engine"),
@@ -58,7 +65,8 @@ print(f"{ready} found")
 @dataclass(frozen=True)
 class Engine:
     """An engine as its Deployment describes it. `flags.model_path` is the revision's folder in the container;
-    `pretended` also lets it start on the pretended nodes of a simulated stack."""
+    `least` is the scaler's minimum; `pretended` also lets it start on the pretended nodes of a simulated stack, and
+    `annotated` makes its pods say how they are scraped, for a Prometheus without operator."""
 
     namespace: str
     pool: str
@@ -66,10 +74,11 @@ class Engine:
     image: str
     image_pull_policy: str
     gpus: int
-    replicas: int
+    least: int
     revision: str
     flags: engine_flags.EngineFlags
     pretended: bool = False
+    annotated: bool = False
     sessions: int | None = None
     """Sessions that all engines together are sized for; checks compare the sequence limit with each engine's share."""
 
@@ -80,13 +89,15 @@ class Engine:
 
 
 def deployment(engine: Engine) -> Object:
-    """Deployment whose pods are replaced one by one, since there is no spare island to surge onto."""
+    """Deployment whose pods are replaced one by one, since there is no spare island to surge onto.
+
+    Without `replicas`: they are the scaler's, and a server-side apply that names them would set them back each time.
+    """
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata(ENGINE, engine.namespace, **_sizing(engine)),
         "spec": {
-            "replicas": engine.replicas,
             "revisionHistoryLimit": 5,
             # Boot of a p5, pull of the image, weights and start-up together.
             "progressDeadlineSeconds": 3600,
@@ -95,7 +106,11 @@ def deployment(engine: Engine) -> Object:
             "template": {
                 "metadata": {
                     "labels": {**labels(ENGINE), f"{PREFIX}engine": engine.kind.value},
-                    "annotations": {"karpenter.sh/do-not-disrupt": "true", **island.annotations()},
+                    "annotations": {
+                        "karpenter.sh/do-not-disrupt": "true",
+                        **island.annotations(),
+                        **(SCRAPED if engine.annotated else {}),
+                    },
                 },
                 "spec": pod(engine),
             },
@@ -108,7 +123,7 @@ def _sizing(engine: Engine) -> Object:
     if engine.sessions is None:
         return {}
     return {
-        "annotations": {f"{PREFIX}sessions": str(engine.sessions), f"{PREFIX}engines": str(engine.replicas)},
+        "annotations": {f"{PREFIX}sessions": str(engine.sessions), f"{PREFIX}engines": str(engine.least)},
     }
 
 

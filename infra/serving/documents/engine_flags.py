@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from srvmod.infra.serving.documents.metrics import ITL_TARGET_SECONDS, TTFT_TARGET_SECONDS
+
 ITL_BUCKETS_SECONDS = (
     0.005, 0.01, 0.015, 0.02, 0.0225, 0.025, 0.0275, 0.03, 0.034, 0.038, 0.045, 0.05, 0.075, 0.1, 0.2, 0.5, 1, 5,
 )  # fmt: skip
@@ -32,18 +34,21 @@ class EngineFlags:
     max_cudagraph_capture_size: int
     gpu_memory_utilization: float
     shutdown_timeout_seconds: int
+    itl_target_seconds: float = ITL_TARGET_SECONDS
+    ttft_target_seconds: float = TTFT_TARGET_SECONDS
     extra: Sequence[str] = ()
 
 
-def histogram_buckets() -> str:
-    """Buckets with the edges that the targets are judged at (30, 38 and 350 ms), as vLLM's flag takes them.
+def histogram_buckets(itl_target_seconds: float, ttft_target_seconds: float) -> str:
+    """Buckets with the edges that scaler and alerts judge at (30, 38 and 350 ms, and the stack's own targets), as
+    vLLM's flag takes them.
 
     vLLM's own have none of the three: a quantile read from them can raise a false alert or miss a real one.
     """
     return json.dumps(
         {
-            "inter_token_latency": ITL_BUCKETS_SECONDS,
-            "time_to_first_token": TTFT_BUCKETS_SECONDS,
+            "inter_token_latency": sorted({*ITL_BUCKETS_SECONDS, itl_target_seconds}),
+            "time_to_first_token": sorted({*TTFT_BUCKETS_SECONDS, ttft_target_seconds}),
             "request_latency": REQUEST_BUCKETS_SECONDS,
         },
         separators=(",", ":"),
@@ -69,7 +74,7 @@ def serve_arguments(flags: EngineFlags) -> list[str]:
         "stream-interval": 1,
         # The default 0 aborts every stream on SIGTERM.
         "shutdown-timeout": flags.shutdown_timeout_seconds,
-        "custom-histogram-buckets": histogram_buckets(),
+        "custom-histogram-buckets": histogram_buckets(flags.itl_target_seconds, flags.ttft_target_seconds),
     }
     switches = ("enable-chunked-prefill", "enable-prefix-caching", "async-scheduling", "disable-uvicorn-access-log")
     return [
