@@ -9,6 +9,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
 
+from srvmod.contract.account_needs import AccountNeeds
+
 PERMISSIONS: Mapping[tuple[str, str], str] = {
     ("sts", "get_caller_identity"): "sts:GetCallerIdentity",
     ("ec2", "describe_regions"): "ec2:DescribeRegions",
@@ -38,6 +40,22 @@ PERMISSIONS: Mapping[tuple[str, str], str] = {
     ("acm", "describe_certificate"): "acm:DescribeCertificate",
 }
 """Everything that preflight may ask, by boto3's names."""
+
+
+def policy(needs: AccountNeeds) -> dict[str, Any]:
+    """The IAM policy with which all of preflight's questions are answered: reads only."""
+    arn = f"arn:{boto3.Session().get_partition_for_region(needs.region)}"
+    bucket = f"{arn}:s3:::{needs.weights.bucket}"
+    secret = f"{arn}:secretsmanager:{needs.region}:{needs.account_id}:secret:{needs.api_keys_secret}-??????"
+    own = {"s3:ListBucket": bucket, "s3:GetObject": f"{bucket}/*", "secretsmanager:DescribeSecret": secret}
+    others = sorted({action for action in PERMISSIONS.values() if action not in own})
+    statements: list[dict[str, Any]] = [{"Sid": "Reads", "Effect": "Allow", "Action": others, "Resource": "*"}]
+    statements += [
+        {"Sid": action.partition(":")[2], "Effect": "Allow", "Action": [action], "Resource": resource}
+        for action, resource in own.items()
+    ]
+    return {"Version": "2012-10-17", "Statement": statements}
+
 
 DENIED = {
     "AccessDenied",

@@ -41,7 +41,7 @@ def will_fail(subject: str, found: str, needed: str, do: str) -> Answer:
     return Answer(subject, Verdict.WILL_FAIL, found, needed, do)
 
 
-def cant_tell(subject: str, found: str, needed: str, do: str, missing_permission: str | None = None) -> Answer:
+def cant_tell(subject: str, found: str, needed: str, do: str = "", missing_permission: str | None = None) -> Answer:
     """The account didn't say."""
     return Answer(subject, Verdict.CANT_TELL, found, needed, do, missing_permission)
 

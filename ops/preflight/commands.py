@@ -1,5 +1,6 @@
 """`srvmod preflight`: whether an account has what an environment needs, before anything is made."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,9 @@ UNREADABLE = 3
 def preflight(
     env: Annotated[str, typer.Option("--env", "-e", help="Environment: the stack's name.")],
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    permissions: Annotated[
+        bool, typer.Option("--permissions", help="Print the IAM policy that this command needs; ask nothing.")
+    ] = False,
     root: Annotated[Path, typer.Option(help="Folder with Pulumi.<env>.yaml and manifests/.")] = ROOT,
 ) -> None:
     """Ask the account for what the environment needs; change nothing.
@@ -20,7 +24,7 @@ def preflight(
     """
     from rich.console import Console
 
-    from srvmod.ops.preflight.account import Account
+    from srvmod.ops.preflight.account import Account, policy
     from srvmod.ops.preflight.answers import exit_code
     from srvmod.ops.preflight.needs import NeedsError, read
     from srvmod.ops.preflight.report import as_json, show
@@ -31,9 +35,14 @@ def preflight(
     except NeedsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(UNREADABLE) from None
-    answers = list(run(needs, Account(needs.region)))
+    if permissions:
+        typer.echo(json.dumps(policy(needs), indent=2))
+        return
+    console = Console()
+    with Console(stderr=True).status(f"asking account {needs.account_id}"):
+        answers = list(run(needs, Account(needs.region)))
     if json_output:
         typer.echo(as_json(needs, answers))
     else:
-        show(needs, answers, Console())
+        show(needs, answers, console)
     raise typer.Exit(exit_code(answers))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from srvmod.contract.account_needs import AccountNeeds
 from srvmod.ops.preflight.account import Account, CredentialsError, NoAnswerError
-from srvmod.ops.preflight.answers import Answer, Verdict, cant_tell, will_fail
+from srvmod.ops.preflight.answers import Answer, Verdict, cant_tell
 from srvmod.ops.preflight.checks import (
     credentials,
     edge,
@@ -45,21 +45,25 @@ CHECKS: dict[str, Check] = {
 
 
 def run(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
-    """Answers, one by one."""
-    answers = list(_answers("account", credentials.account, needs, aws))
-    yield from answers
-    if any(answer.verdict is not Verdict.OK for answer in answers):
-        for name in CHECKS:
-            yield cant_tell(name, "not asked", f"credentials of account {needs.account_id}", "see account")
-        return
-    for name, check in CHECKS.items():
-        yield from _answers(name, check, needs, aws)
+    """Answers, one by one. Without credentials of the right account nothing more is asked, and one answer says so."""
+    left = list(CHECKS)
+    try:
+        answers = list(_answers("account", credentials.account, needs, aws))
+        yield from answers
+        if all(answer.verdict is Verdict.OK for answer in answers):
+            for name, check in CHECKS.items():
+                yield from _answers(name, check, needs, aws)
+                left.remove(name)
+    except CredentialsError as error:  # also those that end while it asks
+        yield cant_tell("account", error.why, f"credentials of account {needs.account_id}", error.do)
+    if left:
+        yield cant_tell("all other needs", f"not asked: {', '.join(left)}", "an answer about the account above")
 
 
 def _answers(name: str, check: Check, needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     try:
         yield from check(needs, aws)
-    except CredentialsError as error:
-        yield will_fail(name, error.why, f"credentials of account {needs.account_id}", error.do)
+    except CredentialsError:
+        raise
     except NoAnswerError as error:
         yield cant_tell(name, error.why, "an answer of the account", error.do, error.permission)

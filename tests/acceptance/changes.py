@@ -82,7 +82,10 @@ MUTABLE = (
     Case("pool.zones", ["us-east-1a", "us-east-1b"]),
     Case("pool.offeredZones", ["us-east-1a"]),
     Case("pool.amiAlias", "al2023@v20260801"),
-    Case("pool.reservations", [{"id": "cr-0123456789abcdef0", "zone": "us-east-1a"}]),
+    Case(
+        "pool.reservations",
+        [{"id": "cr-0123456789abcdef0", "zone": "us-east-1a"}, {"tags": {"purpose": "llm"}, "kind": "block"}],
+    ),
     Case("pool.capacityTypes", ["on-demand"], alone=True),
     Case("pool.maxNodes", 9),
     Case("pool.emptyNodeSeconds", 900),

@@ -18,6 +18,7 @@ import pytest
 from srvmod.infra import identifiers
 from srvmod.infra.settings import load_stack_file
 from srvmod.tools import ensure
+from tests.acceptance.deployment import account
 
 REPO = Path(__file__).parents[2]
 ENVIRONMENTS = ("local", "dev", "staging", "prod")
@@ -115,3 +116,24 @@ def test_previews_from_nothing(env: str, aws: str, tmp_path: Path) -> None:
     assert "to create" in output
     assert "error" not in output.lower().replace("errors", "")
     assert "Calling __str__ on an Output" not in output
+
+
+@pytest.mark.acceptance
+def test_a_preview_without_keys_names_secret_form_and_command(tmp_path: Path) -> None:
+    with account("dev", tmp_path, lambda sections: None) as deployment:
+        secret = identifiers.api_keys_secret(deployment.settings)
+        secrets = deployment.client("secretsmanager")
+        told = {}
+        for value in ("{}", "not JSON", None):
+            if value is None:
+                secrets.delete_secret(SecretId=secret, ForceDeleteWithoutRecovery=True)
+            else:
+                secrets.put_secret_value(SecretId=secret, SecretString=value)
+            done = deployment.pulumi("preview", "--stack", "dev", check=False)
+            told[value] = done.stdout + done.stderr
+            assert done.returncode != 0
+            assert f"secret {secret} in account {deployment.settings.aws.account_id}, us-east-1" in told[value]
+            assert "Traceback" not in told[value]
+    assert "has no key for" in told["{}"]
+    assert "isn't JSON" in told["not JSON"]
+    assert f"aws secretsmanager create-secret --name {secret}" in told[None]

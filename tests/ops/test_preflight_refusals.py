@@ -17,10 +17,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from srvmod.ops.preflight.account import PERMISSIONS, Account
-from srvmod.ops.preflight.answers import Answer, Verdict, exit_code, ok, will_fail
+from srvmod.ops.preflight.answers import Answer, Verdict, cant_tell, exit_code, ok, will_fail
 from srvmod.ops.preflight.commands import preflight
 from srvmod.ops.preflight.needs import NeedsError, read
-from srvmod.ops.preflight.report import show
+from srvmod.ops.preflight.report import lines, show
 from srvmod.ops.preflight.run import CHECKS, run
 from tests.ops.conftest import NEEDS, REGION, Simulated
 
@@ -41,6 +41,17 @@ def test_denied_questions_name_their_permission(account: Simulated) -> None:
     assert {answer.missing_permission for answer in answers} <= set(PERMISSIONS.values())
     assert all(answer.missing_permission in answer.do for answer in answers if answer.missing_permission)
     assert exit_code(answers) == 2
+    (line,) = lines(answers)
+    assert all(answer.missing_permission in line.do for answer in answers if answer.missing_permission)
+    assert "--permissions" in line.do
+
+
+def test_different_causes_are_different_lines(account: Simulated) -> None:
+    account.fault("ec2", "*", "RequestLimitExceeded")
+    account.fault("ssm", "*", "AccessDeniedException", "no", 403)
+    shown_lines = [line for line in lines(account.answers()) if line.verdict is Verdict.CANT_TELL]
+    assert len(shown_lines) == 2
+    assert shown_lines[1].found == "denied: ssm:GetParameter"
 
 
 def test_the_permission_that_aws_names_is_the_one_that_is_shown(account: Simulated) -> None:
@@ -57,6 +68,9 @@ def test_throttled_questions_are_no_failures(account: Simulated, code: str) -> N
     answers = shown(account.answers())
     assert {answer.verdict for answer in answers} == {Verdict.CANT_TELL}
     assert all("throttled" in answer.found for answer in answers)
+    (line,) = lines(answers)
+    assert line.subject == f"{len(answers)} needs"
+    assert "quota of the pool, " in line.needed
     assert {answer.missing_permission for answer in answers} == {None}
 
 
@@ -71,29 +85,47 @@ def test_another_account_is_not_asked_further(account: Simulated) -> None:
     answers = account.answers(accountId="999999999999")
     assert answers[0].verdict is Verdict.WILL_FAIL
     assert "account 123456789012 as arn:aws:" in answers[0].found
-    assert {answer.found for answer in answers[1:]} == {"not asked"}
+    _says_once_that_the_rest_is_not_asked(answers)
     assert exit_code(answers) == 1
+
+
+def _says_once_that_the_rest_is_not_asked(answers: list[Answer]) -> None:
+    assert [answer.subject for answer in answers] == ["account", "all other needs"]
+    assert all(name in answers[1].found for name in CHECKS)
+    assert len(lines(answers)) == 2
 
 
 def test_no_credentials(account: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     answers = list(run(NEEDS, Account(REGION, boto3.Session(), attempts=1)))
-    assert answers[0].verdict is Verdict.WILL_FAIL
     assert "aws sso login" in answers[0].do
+    _says_once_that_the_rest_is_not_asked(answers)
+    assert exit_code(answers) == 2
 
 
 def test_expired_credentials(account: Simulated) -> None:
     account.fault("sts", "*", "ExpiredToken", "The security token included in the request is expired", 403)
     answers = account.answers()
-    assert answers[0].verdict is Verdict.WILL_FAIL
     assert "ExpiredToken" in answers[0].found
+    _says_once_that_the_rest_is_not_asked(answers)
+    assert exit_code(answers) == 2
+
+
+def test_credentials_that_end_while_it_asks(account: Simulated) -> None:
+    account.fault("ssm", "*", "ExpiredTokenException", "The security token included in the request is expired", 403)
+    answers = account.answers()
+    assert [answer.verdict for answer in answers[-2:]] == [Verdict.CANT_TELL] * 2
+    assert "p5.48xlarge" in [answer.subject for answer in answers]
+    assert answers[-1].found.startswith("not asked: AMI, Kubernetes version, ")
+    assert exit_code(answers) == 2
 
 
 def test_no_network(monkeypatch: pytest.MonkeyPatch, account: Simulated) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     answers = list(run(NEEDS, Account(REGION, boto3.Session(), attempts=1)))
-    assert answers[0].verdict is Verdict.CANT_TELL
     assert "can't be reached" in answers[0].found
+    _says_once_that_the_rest_is_not_asked(answers)
+    assert exit_code(answers) == 2
 
 
 def test_every_question_is_a_read_that_aws_has() -> None:
@@ -181,6 +213,23 @@ def test_the_table_shows_what_to_do() -> None:
     assert fix.strip() in text  # in one line, to be copied
     assert "[not] there" in text
     assert "1 ok, 1 will fail, 0 can't tell" in text
+    assert text.rstrip().endswith("case would fail: do first what stands under 'will fail'")
+
+
+def test_what_will_fail_stands_last() -> None:
+    console = Console(record=True, width=100, file=io.StringIO())
+    show(NEEDS, [will_fail("a", "no", "x", "do this"), cant_tell("b", "silent", "x", "ask again")], console)
+    text = console.export_text()
+    assert text.index("ask again") < text.index("do this")
+
+
+def test_the_policy_allows_every_question_and_nothing_else(project: Path) -> None:
+    code, output = call("--env", "local", "--permissions", "--root", str(project))
+    statements = json.loads(output)["Statement"]
+    assert code == 0
+    assert sorted(action for each in statements for action in each["Action"]) == sorted(set(PERMISSIONS.values()))
+    bucket = [each["Resource"] for each in statements if each["Action"] == ["s3:ListBucket"]]
+    assert bucket == [f"arn:aws:s3:::{read(project, 'local').weights.bucket}"]
 
 
 def test_the_command_names_a_project_that_is_not_ready(project: Path) -> None:
