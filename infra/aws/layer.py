@@ -13,13 +13,19 @@ from srvmod.infra.aws.cluster import Cluster, ClusterArgs
 from srvmod.infra.aws.documents.keys import log_key_policy
 from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
 from srvmod.infra.aws.load_balancer_identity import LoadBalancerIdentity, LoadBalancerIdentityArgs
+from srvmod.infra.aws.monitoring import (
+    AlertPublisher,
+    AlertPublisherArgs,
+    ManagedPrometheus,
+    ManagedPrometheusArgs,
+)
 from srvmod.infra.aws.network import ExistingNetwork, Network, NetworkArgs, NewNetwork
 from srvmod.infra.aws.node_identity import NodeIdentity, NodeIdentityArgs
 from srvmod.infra.aws.subnets import split
 from srvmod.infra.aws.system_nodes import SystemNodes
 from srvmod.infra.aws.weights import Weights, WeightsArgs
 from srvmod.infra.labels import SERVING, WEIGHT_CACHE
-from srvmod.infra.settings import ChartMode, NatGateways, Settings
+from srvmod.infra.settings import ChartMode, NatGateways, PrometheusKind, Settings
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Cloud:
     queue: str
     bucket: str
     isolated: bool
+    metrics: ManagedPrometheus | None
     api_keys: pulumi.Output[Mapping[str, str]]
     ready: tuple[pulumi.Resource, ...]
     arns: Mapping[str, pulumi.Input[str]]
@@ -96,6 +103,9 @@ def build(settings: Settings) -> Cloud:
     if settings.charts.load_balancer_controller is ChartMode.INSTALL:
         args = LoadBalancerIdentityArgs(names, account, cluster.eks_name)
         ready.append(LoadBalancerIdentity("load-balancer-identity", args, opts))
+    metrics = _metrics(settings, cluster.eks_name, opts)
+    if isinstance(metrics, pulumi.Resource):
+        ready.append(metrics)
     return Cloud(
         aws=provider,
         kubernetes=cluster.kubernetes,
@@ -104,6 +114,7 @@ def build(settings: Settings) -> Cloud:
         queue=identity.queue,
         bucket=weights.bucket,
         isolated=isolated,
+        metrics=metrics if isinstance(metrics, ManagedPrometheus) else None,
         api_keys=keys.read(provider),
         ready=tuple(ready),
         arns={
@@ -117,6 +128,19 @@ def build(settings: Settings) -> Cloud:
             "api_keys": account.arn("secretsmanager", f"secret:{identifiers.api_keys_secret(settings)}-??????"),
         },
     )
+
+
+def _metrics(
+    settings: Settings, cluster_name: pulumi.Input[str], opts: pulumi.ResourceOptions
+) -> ManagedPrometheus | AlertPublisher | None:
+    """What metrics need of AWS: Amazon's Prometheus alerts by itself, an installed Alertmanager needs a role."""
+    names, monitoring = identifiers.names(settings), settings.monitoring
+    if monitoring.prometheus is PrometheusKind.AMAZON:
+        protect = settings.cluster.deletion_protection
+        return ManagedPrometheus("metrics", ManagedPrometheusArgs(names, cluster_name, protect), opts)
+    if monitoring.alert_topic_arn and settings.charts.prometheus_stack is ChartMode.INSTALL:
+        return AlertPublisher("alerts", AlertPublisherArgs(names, cluster_name, monitoring.alert_topic_arn), opts)
+    return None
 
 
 def _network(settings: Settings) -> NewNetwork | ExistingNetwork:
