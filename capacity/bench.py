@@ -2,21 +2,35 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from statistics import median
 from typing import Any, Final
 
-from srvmod.capacity.fitting import features_of_points, fit
+from srvmod.capacity.fitting import features_of_points
 from srvmod.capacity.layout import Traffic
-from srvmod.capacity.parameters import ErrorBand, StepParameters, calibration
+from srvmod.capacity.parameters import calibration
 from srvmod.capacity.planner import node_range, plan
 from srvmod.capacity.points import Point
-from srvmod.capacity.scores import as_figures, bands, leave_one_family_out, random_splits, score_unseen
+from srvmod.capacity.scores import (
+    Bands,
+    Fitted,
+    Quantity,
+    as_figures,
+    bands,
+    fit_all,
+    leave_one_family_out,
+    random_splits,
+    score_unseen,
+)
+from srvmod.capacity.table import Unscored
 from srvmod.contract import LLAMA_3_70B, OUTPUT_TOKENS_PER_SECOND, SESSIONS
 from srvmod.contract.bench import BenchResult
 
 GOAL_MAPE: Final = 0.05
 GOAL_P90: Final = 0.12
 GOAL_PLAN_MS: Final = 50.0
+JUDGED: Final = (Quantity.THROUGHPUT, Quantity.ITL)
+"""What the goals are for; the time to first token is told beside them."""
 PLANS: Final = 20
 
 
@@ -33,27 +47,31 @@ def bench_committed(points: Sequence[Point]) -> BenchResult:
     return _result(figures, split)
 
 
-def bench_points(points: Sequence[Point], known: Sequence[Point]) -> BenchResult:
+def bench_points(points: Sequence[Point], known: Sequence[Point], unscored: Sequence[Unscored] = ()) -> BenchResult:
     """Score `points`. Those that the committed calibration was fitted on are taken out of the fit first.
 
-    Only the points of the kinds that are there decide about the goals.
+    Only the points of the kinds that are there decide about the goals. `unscored` are the file's other rows.
     """
 
-    def refit(kept: Sequence[Point]) -> StepParameters:
-        whole = len(kept) == len(known)
-        return calibration().parameters if whole else fit(features_of_points(kept)).parameters
+    def refit(kept: Sequence[Point]) -> Fitted:
+        if len(kept) == len(known):
+            return Fitted(calibration().parameters, calibration().waiting)
+        return fit_all(features_of_points(kept))
 
     scored, left = score_unseen(points, known, refit)
     found = bands(scored)
     figures: dict[str, Any] = {
+        "rows": len(points) + len(unscored),
         "points": len(points),
+        "unscored": [asdict(row) for row in unscored],
         "fittedPoints": len(known) - len(left),
         "takenOutOfTheFit": left,
         "scores": as_figures(found),
         "predictions": [
             {
                 "id": item.point.id,
-                "measured": item.point.measured,
+                "quantity": item.quantity.value,
+                "measured": item.measured,
                 "predicted": round(item.predicted, 3),
                 "error": round(item.error, 4),
             }
@@ -63,8 +81,8 @@ def bench_points(points: Sequence[Point], known: Sequence[Point]) -> BenchResult
     return _result(figures, found)
 
 
-def _result(figures: dict[str, Any], found: dict[str, ErrorBand | None]) -> BenchResult:
-    present = [band for name, band in found.items() if band is not None and name != "all"]
+def _result(figures: dict[str, Any], found: Bands) -> BenchResult:
+    present = [band for quantity in JUDGED if (band := found[quantity]) is not None]
     took = plan_ms()
     accurate = all(band.mape <= GOAL_MAPE and band.p90 <= GOAL_P90 for band in present)
     goals = {"mape": GOAL_MAPE, "p90": GOAL_P90, "planMs": GOAL_PLAN_MS}

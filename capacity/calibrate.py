@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from srvmod.capacity.fitting import NAMES, SPREADS, STACKS, Fit, features_of_points, fit
-from srvmod.capacity.parameters import FILE, StepParameters
-from srvmod.capacity.points import MEASUREMENTS, committed_text, read_points
-from srvmod.capacity.scores import as_figures, bands, leave_one_family_out, random_splits
+from srvmod.capacity.parameters import FILE, StepParameters, Waiting
+from srvmod.capacity.scores import as_figures, bands, leave_one_family_out, random_splits, waiting_of
+from srvmod.capacity.table import MEASUREMENTS, committed_text, read_points
 
 PLACE: Final = Path(__file__).parent / "data" / FILE
 DIGITS: Final = 5
@@ -52,10 +52,21 @@ def document(text: str) -> dict[str, Any]:
             }
             for stack in STACKS
         },
+        "firstToken": _first_token(waiting_of(items, fitted.parameters)),
         "errors": {
             "leaveOneFamilyOut": as_figures(bands(leave_one_family_out(items))),
             "randomSplits": as_figures(bands(random_splits(items))),
         },
+    }
+
+
+def _first_token(waiting: Waiting) -> dict[str, Any]:
+    """Waits before a first token, in mean steps."""
+    return {
+        "waitSteps": _rounded(waiting.steps),
+        "spread": _rounded(waiting.spread),
+        "stackWaitSteps": {stack.value: _rounded(value) for stack, value in waiting.stack_steps.items()},
+        "stackSpread": {stack.value: _rounded(value) for stack, value in waiting.stack_spread.items()},
     }
 
 
@@ -82,6 +93,10 @@ def differences(kept: dict[str, Any], made: dict[str, Any]) -> list[str]:
         before, now = kept["parameters"][name]["value"], made["parameters"][name]["value"]
         if not math.isclose(before, now, rel_tol=CLOSE):
             found.append(f"{name} is {before}, refitted {now}")
+    for name in ("waitSteps", "spread"):
+        before, now = kept["firstToken"][name], made["firstToken"][name]
+        if not math.isclose(before, now, rel_tol=CLOSE):
+            found.append(f"{name} is {before}, refitted {now}")
     return found
 
 
@@ -95,7 +110,9 @@ def main() -> int:
     PLACE.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     for method, errors in made["errors"].items():
         for what, figures in errors.items():
-            print(method, what, {key: figures[key] for key in ("points", "mape", "median", "p90", "worst", "worst_id")})
+            if figures is not None:
+                shown = {key: figures[key] for key in ("points", "mape", "median", "p90", "worst", "worst_id")}
+                print(method, what, shown)
     return 0
 
 

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from srvmod.capacity.parameters import StepParameters
+from srvmod.capacity.parameters import HOST_SEQUENCES, StepParameters
 from srvmod.capacity.points import Point
 from srvmod.capacity.runs import Run, run_of
 from srvmod.capacity.stacks import Stack
-from srvmod.capacity.steptime import StepModel
+from srvmod.capacity.steptime import MICROSECOND, StepModel, host_sequences
 
 NOISE: Final = 0.05
 """Expected spread of a residual."""
@@ -33,6 +33,7 @@ SPREADS: Final[Mapping[str, float]] = {
     "elementwise_bytes": 0.40,
     "host_ms": 0.50,
     "host_us": 1.00,
+    "host_growth": 0.20,
 }
 """Spread of each factor's logarithm about its start."""
 RATIO_SPREAD: Final = 0.40
@@ -52,6 +53,7 @@ class Products:
     reading: float
     arithmetic: float
     head: float
+    decodes: float
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,6 @@ class Features:
     all_reduce: float
     elementwise: float
     host: float
-    host_sequences: float
 
     @property
     def measured(self) -> float:
@@ -94,6 +95,7 @@ def features_of(run: Run) -> Features:
                 model.weight_seconds,
                 (work.decodes + work.prefill) * model.linear_seconds_per_row,
                 (work.decodes + work.prompts) * model.head_seconds_per_row,
+                work.decodes,
             )
             for count, work, _ in parts
         ),
@@ -102,7 +104,6 @@ def features_of(run: Run) -> Features:
         all_reduce=sum(count * part.all_reduce for count, _, part in parts),
         elementwise=sum(count * part.elementwise for count, _, part in parts),
         host=sum(count * model.host_seconds for count, _, _ in parts),
-        host_sequences=sum(count * work.decodes * model.host_seconds_per_sequence for count, work, _ in parts),
     )
 
 
@@ -115,7 +116,8 @@ def seconds(item: Features, f: StepParameters) -> tuple[float, dict[str, float]]
     """Time of a run, and its derivative by the logarithm of each factor."""
     stack, p = item.run.point.stack, f.overlap
     read, reached = (f.weight_read, f.fp8) if item.quantised else (f.weight_read_bf16, f.bf16)
-    products = by_read = by_reached = by_overlap = 0.0
+    products = by_read = by_reached = by_overlap = sequences = by_growth = 0.0
+    host_us = f.host_us_of(stack) * MICROSECOND
     for step in item.products:
         a, b = step.reading / read, step.arithmetic / reached + step.head
         ap, bp = a**p, b**p
@@ -126,9 +128,13 @@ def seconds(item: Features, f: StepParameters) -> tuple[float, dict[str, float]]
         by_reached -= step.count * time * bp / both * (step.arithmetic / reached) / b
         slope = (ap * math.log(a) + bp * math.log(b)) / both - math.log(both) / p
         by_overlap += step.count * time * slope
+        if step.decodes:
+            handled = step.count * host_us * host_sequences(step.decodes, f.host_growth)
+            sequences += handled
+            by_growth += handled * f.host_growth * math.log(step.decodes / HOST_SEQUENCES)
     kv, attention = item.kv_read / f.kv_read, item.prefill_attention / f.prefill_attention
     reduce, element = item.all_reduce * f.all_reduce, item.elementwise * f.elementwise_bytes
-    host, sequences = item.host * f.host_ms_of(stack), item.host_sequences * f.host_us_of(stack)
+    host = item.host * f.host_ms_of(stack)
     slopes = {
         "weight_read" if item.quantised else "weight_read_bf16": by_read,
         "fp8" if item.quantised else "bf16": by_reached,
@@ -139,6 +145,7 @@ def seconds(item: Features, f: StepParameters) -> tuple[float, dict[str, float]]
         "elementwise_bytes": element,
         "host_ms": host,
         "host_us": sequences,
+        "host_growth": by_growth,
         f"ratio {stack}": host,
         f"us ratio {stack}": sequences,
     }

@@ -1,6 +1,7 @@
 """Factors of the step model: what the calibration found, read from capacity/data/parameters.json."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,6 +11,8 @@ from typing import Any, Final
 from srvmod.capacity.stacks import Stack
 
 FILE: Final = "parameters.json"
+HOST_SEQUENCES: Final = 50.0
+"""Decoding sequences at which `host_us` is what each costs; a convention, so that it hardly moves with the exponent."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,10 @@ class StepParameters:
     """Bytes moved per token by norms, activations, quantisation and rotary embedding of an 80-layer model."""
     host_ms: float = 5.0
     """Host and launch time of every step, ms."""
-    host_us: float = 8.0
-    """More of it for each decoding sequence, microseconds."""
+    host_us: float = 20.0
+    """More of it for each decoding sequence, microseconds, with `HOST_SEQUENCES` of them."""
+    host_growth: float = 0.75
+    """Exponent with which that part grows with the sequences: below 1, since a step's lists are handled as arrays."""
     host_ratio: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
     host_us_ratio: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
 
@@ -50,6 +55,28 @@ class StepParameters:
     def host_us_of(self, stack: Stack) -> float:
         """Host time per step and sequence of a stack, microseconds."""
         return self.host_us * self.host_us_ratio.get(stack, 1.0)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What requests wait for their first token beyond the steps of their own prompt, in mean steps of the engine.
+
+    `spread` is the standard deviation of the wait's logarithm. Stacks without points have what all have together.
+    """
+
+    steps: float
+    """The median."""
+    spread: float
+    stack_steps: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
+    stack_spread: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
+
+    def steps_of(self, stack: Stack) -> float:
+        """The median wait of a stack."""
+        return self.stack_steps.get(stack, self.steps)
+
+    def quantile(self, stack: Stack, deviations: float) -> float:
+        """The wait `deviations` standard deviations above the median."""
+        return self.steps_of(stack) * math.exp(deviations * self.stack_spread.get(stack, self.spread))
 
 
 @dataclass(frozen=True)
@@ -74,6 +101,11 @@ class Calibration:
     throughput: ErrorBand
     """Leave one family out: the honest error for a stack or release that wasn't measured."""
     itl: ErrorBand
+    waiting: Waiting
+    ttft: ErrorBand
+    """Of the median time to first token."""
+    ttft_p99: ErrorBand
+    """Of its 99th percentile: what the tail of a plan is as far off as."""
     fitted_points: int
     data_sha256: str
 
@@ -87,6 +119,15 @@ def _factors(document: Mapping[str, Any]) -> StepParameters:
     )
 
 
+def _waiting(document: Mapping[str, Any]) -> Waiting:
+    return Waiting(
+        steps=float(document["waitSteps"]),
+        spread=float(document["spread"]),
+        stack_steps={Stack(name): float(value) for name, value in document["stackWaitSteps"].items()},
+        stack_spread={Stack(name): float(value) for name, value in document["stackSpread"].items()},
+    )
+
+
 @lru_cache(maxsize=1)
 def calibration() -> Calibration:
     """The committed calibration. `python -m srvmod.capacity.calibrate` makes it anew."""
@@ -97,6 +138,9 @@ def calibration() -> Calibration:
         parameters=_factors(document),
         throughput=ErrorBand(**errors["throughput"]),
         itl=ErrorBand(**errors["itl"]),
+        waiting=_waiting(document["firstToken"]),
+        ttft=ErrorBand(**errors["ttft"]),
+        ttft_p99=ErrorBand(**errors["ttftP99"]),
         fitted_points=document["data"]["points"],
         data_sha256=document["data"]["sha256"],
     )

@@ -71,6 +71,12 @@ def times_between(value: float) -> Interval:
     return Interval(value * band.low, value, value * band.high)
 
 
+def first_token_between(value: float, *, tail: bool) -> Interval:
+    """A predicted time to first token with its interval: of its median, or of its tail, which is wider."""
+    band = calibration().ttft_p99 if tail else calibration().ttft
+    return Interval(value * band.low, value, value * band.high)
+
+
 def rate_between(value: float) -> Interval:
     """A predicted rate with its interval: the inverse of the time's."""
     band = calibration().itl

@@ -8,7 +8,16 @@ from typing import Any
 from srvmod.capacity.layout import Layout, Slo, Traffic
 from srvmod.capacity.memory import memory_budget
 from srvmod.capacity.parameters import calibration
-from srvmod.capacity.planner import Interval, NodeRange, Plan, node_range, predict, rate_between, times_between
+from srvmod.capacity.planner import (
+    Interval,
+    NodeRange,
+    Plan,
+    first_token_between,
+    node_range,
+    predict,
+    rate_between,
+    times_between,
+)
 from srvmod.capacity.steady import Limit, Prediction, misses
 from srvmod.contract import GIB, ModelShape
 
@@ -40,7 +49,8 @@ def plan_as_json(planned: Plan, model: ModelShape, usd_per_node_hour: float | No
             "itlMeanMs": time(state, state.itl_mean_ms),
             "itlP95Ms": time(state, state.itl_p95_ms),
             "itlGapP95Ms": time(state, state.itl_gap_p95_ms),
-            "ttftP95Ms": time(state, state.ttft_p95_ms),
+            "ttftP50Ms": first_token(state, state.ttft_p50_ms, tail=False),
+            "ttftP95Ms": first_token(state, state.ttft_p95_ms, tail=True),
             "tokensPerSecond": _interval(rate_between(planned.tokens_per_second)),
             "kvShare": round(state.kv_share, 4),
             "prefillShare": round(state.prefill_share, 4),
@@ -56,6 +66,11 @@ def plan_as_json(planned: Plan, model: ModelShape, usd_per_node_hour: float | No
 def time(state: Prediction, value: float) -> dict[str, float] | None:
     """A time with its interval; None near saturation, where a little more load has no bound."""
     return None if state.saturated or not math.isfinite(value) else _interval(times_between(value))
+
+
+def first_token(state: Prediction, value: float, *, tail: bool) -> dict[str, float] | None:
+    """A time to first token with its own, wider interval; None near saturation."""
+    return None if state.saturated or not math.isfinite(value) else _interval(first_token_between(value, tail=tail))
 
 
 def _interval(between: Interval) -> dict[str, float]:
@@ -126,7 +141,7 @@ def sweep_as_json(points: Sequence[SweepPoint]) -> list[dict[str, Any]]:
             "itlMeanMs": time(point.state, point.state.itl_mean_ms),
             "itlP95Ms": time(point.state, point.state.itl_p95_ms),
             "itlGapP95Ms": time(point.state, point.state.itl_gap_p95_ms),
-            "ttftP95Ms": time(point.state, point.state.ttft_p95_ms),
+            "ttftP95Ms": first_token(point.state, point.state.ttft_p95_ms, tail=True),
             "tokensPerSecond": None
             if point.state.saturated
             else _interval(rate_between(point.state.tokens_per_second)),
@@ -166,6 +181,7 @@ def lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "ITL mean", between(predicted["itlMeanMs"], " ms")
     yield "ITL p95 per request", between(predicted["itlP95Ms"], " ms")
     yield "ITL p95 of single gaps", between(predicted["itlGapP95Ms"], " ms")
+    yield "TTFT median", between(predicted["ttftP50Ms"], " ms", 0)
     yield "TTFT p95", between(predicted["ttftP95Ms"], " ms", 0)
     yield "tokens per second", between(predicted["tokensPerSecond"], "", 0)
     yield "KV cache in use", f"{predicted['kvShare']:.1%} of {found['kvTokensPerEngine']:,} tokens per engine"

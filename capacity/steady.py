@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from srvmod.capacity.first_token import own_seconds
 from srvmod.capacity.layout import Layout, Per, Slo, Traffic
 from srvmod.capacity.memory import KvRoom
+from srvmod.capacity.parameters import calibration
 from srvmod.capacity.runs import poisson
 from srvmod.capacity.steptime import StepModel, Work
 from srvmod.contract import Milliseconds, Seconds, to_milliseconds
@@ -15,8 +17,8 @@ P95 = 0.95
 P95_OVER_MEAN = 1.10
 """p95 over mean of a request's mean time per token: 33.7 / 30.5 ms, vLLM 0.9.2 on 8 H100 (MLPerf v5.1). Single
 gaps are spread wider, because some steps carry more prefill than others."""
-HOST_TTFT_MS = 15.0
-"""HTTP, tokenizing and scheduling before the first step of a request; assumed."""
+P95_DEVIATIONS = 1.645
+"""Standard deviations from the median to the 95th percentile of a normal distribution."""
 MOST_KV_SHARE = 0.90
 """KV cache in use on average, beyond which bursts preempt sequences."""
 MOST_PREFILL_SHARE = 0.80
@@ -48,6 +50,7 @@ class Prediction:
     """Of a request's mean."""
     itl_gap_p95_ms: Milliseconds
     """Of single gaps between two tokens: what vLLM's own histogram counts."""
+    ttft_p50_ms: Milliseconds
     ttft_p95_ms: Milliseconds
     tokens_per_second: float
     kv_share: float
@@ -99,12 +102,14 @@ def predict_steady(traffic: Traffic, engine: StepModel, layout: Layout, room: Kv
     mean = to_milliseconds(steps.mean)
     full = prefill_share > MOST_PREFILL_SHARE or kv_share > MOST_KV_SHARE
     endless = Milliseconds(math.inf)
+    median, slow = (endless, endless) if full else _ttft(traffic, engine, layout, sessions, free=free, steps=steps)
     return Prediction(
         sessions=sessions,
         itl_mean_ms=mean,
         itl_p95_ms=endless if full else Milliseconds(mean * P95_OVER_MEAN),
         itl_gap_p95_ms=endless if full else to_milliseconds(steps.quantile(P95)),
-        ttft_p95_ms=endless if full else _ttft_p95(traffic, engine, sessions, free, steps),
+        ttft_p50_ms=median,
+        ttft_p95_ms=slow,
         tokens_per_second=sessions / steps.mean,
         kv_share=kv_share,
         prefill_share=prefill_share,
@@ -147,18 +152,31 @@ def _kinds(rate: float, computed: float, free: float) -> Iterator[tuple[float, f
         yield rest, min(free, prefill)
 
 
-def _ttft_p95(traffic: Traffic, engine: StepModel, sessions: int, free: float, steps: _Steps) -> Milliseconds:
-    """A request waits for the step in progress, then for the steps that compute its prompt.
+def _ttft(
+    traffic: Traffic, engine: StepModel, layout: Layout, sessions: int, *, free: float, steps: _Steps
+) -> tuple[Milliseconds, Milliseconds]:
+    """Median and 95th percentile of the time to first token: a request's own prompt, and what it waits beside that.
 
     Waiting for prompts ahead grows as in any queue that fills up.
     """
-    whole, rest = divmod(max(1.0, traffic.computed_prompt), free)
-    own = whole * engine.seconds(_work(traffic, sessions, free))
-    if rest:
-        own += engine.seconds(_work(traffic, sessions, rest))
-    waiting = steps.quantile(P95)
-    prefill_share = sessions * traffic.prefill_per_output_token / free
-    return Milliseconds(HOST_TTFT_MS + to_milliseconds(Seconds((waiting + own) / (1 - prefill_share))))
+    rate = sessions / traffic.output_tokens
+    context = sessions * traffic.mean_context
+    own = own_seconds(
+        engine,
+        decodes=sessions,
+        context=context,
+        computed=traffic.computed_prompt,
+        prompt=traffic.prompt_tokens,
+        beside=rate,
+        room=free,
+    )
+    queueing = 1 - sessions * traffic.prefill_per_output_token / free
+    waiting = calibration().waiting
+
+    def at(deviations: float) -> Milliseconds:
+        return to_milliseconds(Seconds(own + waiting.quantile(layout.stack, deviations) * steps.mean / queueing))
+
+    return at(0.0), at(P95_DEVIATIONS)
 
 
 def misses(prediction: Prediction, traffic: Traffic, slo: Slo) -> Iterator[Limit]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from srvmod.capacity.allreduce import all_reduce
 from srvmod.capacity.layout import Layout
 from srvmod.capacity.memory import kv_bytes_per_token_per_gpu, weight_bytes_per_gpu
-from srvmod.capacity.parameters import StepParameters, calibration
+from srvmod.capacity.parameters import HOST_SEQUENCES, StepParameters, calibration
 from srvmod.contract import LLAMA_3_70B, ModelShape, Seconds
 
 MICROSECOND = 1e-6
@@ -89,6 +89,7 @@ class StepModel:
         # Kernel launches grow with the layers; the fit's points all have 80.
         self.host_seconds = f.host_ms_of(layout.stack) * MILLISECOND * model.layers / LLAMA_3_70B.layers
         self.host_seconds_per_sequence = f.host_us_of(layout.stack) * MICROSECOND
+        self._growth = f.host_growth
 
     def parts(self, work: Work) -> StepTime:
         """The parts of a step."""
@@ -110,12 +111,17 @@ class StepModel:
             all_reduce=reduce,
             # Norms, activations, quantisation and rotary embedding are repeated on every GPU, not split.
             elementwise=rows * self.elementwise_seconds_per_row,
-            host=self.host_seconds + work.decodes * self.host_seconds_per_sequence,
+            host=self.host_seconds + self.host_seconds_per_sequence * host_sequences(work.decodes, self._growth),
         )
 
     def seconds(self, work: Work) -> Seconds:
         """Time of a step."""
         return self.parts(work).total
+
+
+def host_sequences(decodes: float, growth: float) -> float:
+    """The sequences that the host's time per sequence counts for; as many as decode at `HOST_SEQUENCES` of them."""
+    return HOST_SEQUENCES * (decodes / HOST_SEQUENCES) ** growth if decodes else 0.0
 
 
 def step_time(

@@ -35,10 +35,16 @@ def test_errors() -> None:
         "random tenths, ITL at given concurrency": errors["randomSplits"]["itl"],
         "a whole family left out, throughput": errors["leaveOneFamilyOut"]["throughput"],
         "a whole family left out, ITL": errors["leaveOneFamilyOut"]["itl"],
+        "random tenths, median TTFT": errors["randomSplits"]["ttft"],
+        "random tenths, TTFT p99": errors["randomSplits"]["ttftP99"],
+        "a whole family left out, median TTFT": errors["leaveOneFamilyOut"]["ttft"],
+        "a whole family left out, TTFT p99": errors["leaveOneFamilyOut"]["ttftP99"],
     }
     for name, band in rows.items():
         shares = " | ".join(f"{band[key]:.1%}".replace("%", " %") for key in ("mape", "median", "p90"))
         assert f"| {name} | {band['points']} | {shares} | {band['worst'] * 100:.0f} %" in PAGE, name
+    tail = calibration().ttft_p99
+    assert f"interval ({tail.low:.2f} to {tail.high:.2f})" in PAGE
     assert f"between {calibration().itl.low:.2f} and {calibration().itl.high:.2f} of the predicted" in re.sub(
         r"\s+", " ", PAGE
     )
@@ -48,7 +54,7 @@ def test_host_times() -> None:
     f = calibration().parameters
     text = re.sub(r"\s+", " ", PAGE)
     for name, stack in (("vLLM 0.9.2", Stack.VLLM), ("TensorRT-LLM", Stack.TENSORRT_LLM)):
-        assert f"{name}: {f.host_ms_of(stack):.1f} ms and {f.host_us_of(stack):.1f} us" in text
+        assert f"{name}: {f.host_ms_of(stack):.1f} ms and {f.host_us_of(stack):.0f} us" in text
 
 
 def test_the_picture_is_fresh() -> None:

@@ -1,8 +1,6 @@
-"""Measured points: the committed ones, what is refused, and what a file of others is scored by."""
+"""Measured points: the committed ones, what a file of others is scored by, and the fit."""
 
-import csv
 import dataclasses
-import io
 import json
 import math
 
@@ -15,8 +13,9 @@ from srvmod.capacity.bench import bench_points
 from srvmod.capacity.calibrate import digest
 from srvmod.capacity.fitting import features_of_points, fit, predicted, seconds, solve
 from srvmod.capacity.parameters import StepParameters
-from srvmod.capacity.points import Kind, PointsError, committed_text, read_points
+from srvmod.capacity.points import Kind
 from srvmod.capacity.runs import limits_of, poisson, run_of
+from srvmod.capacity.table import committed_text, read_points
 from srvmod.contract import LLAMA_2_70B, LLAMA_3_1_70B
 
 HEADER = "id,kind,engine,version,gpu,tp,dp,w,kv,isl,osl,out_tok_s,itl_ms,n_req,max_b,url\n"
@@ -42,49 +41,6 @@ def test_errors_on_unseen_points_are_told_and_reach_what_is_claimed() -> None:
     assert errors.throughput.mape < 0.08
     assert errors.itl.mape < 0.09
     assert errors.itl.low < 1 < errors.itl.high
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "allowed"),
-    [
-        ("kind", "guess", "tput, offline, online, b1"),
-        ("gpu", "A100", "H100, H200, B200"),
-        ("tp", "3", "1 or 2 or 4 or 8"),
-        ("w", "0.5", "1 or 2"),
-        ("kv", "4", "1 or 2"),
-        ("isl", "0", "more than 0"),
-        ("osl", "nan", "more than 0"),
-        ("out_tok_s", "-5", "more than 0"),
-        ("itl_ms", "inf", "more than 0"),
-        ("itl_ms", "", "needs"),
-        ("engine", "", "serving stack"),
-        ("id", "", "name"),
-    ],
-)
-def test_bad_rows_name_line_column_and_what_is_allowed(column: str, value: str, allowed: str) -> None:
-    row = dict(zip(HEADER.strip().split(","), GOOD.strip().split(","), strict=True))
-    row[column] = value
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(row))
-    writer.writeheader()
-    writer.writerow(row)
-    with pytest.raises(PointsError) as caught:
-        read_points(text.getvalue())
-    assert f"line 2, {column} = {value!r}" in str(caught.value)
-    assert allowed in str(caught.value)
-
-
-def test_every_problem_is_reported_at_once() -> None:
-    bad = GOOD.replace("H100", "X").replace(",4,", ",5,")
-    with pytest.raises(PointsError) as caught:
-        read_points(HEADER + GOOD + bad + bad)
-    assert len(str(caught.value).splitlines()) == 4
-
-
-@pytest.mark.parametrize("text", ["", "id,kind\n", HEADER])
-def test_files_without_points(text: str) -> None:
-    with pytest.raises(PointsError, match="allowed"):
-        read_points(text)
 
 
 def test_stacks() -> None:
@@ -140,7 +96,16 @@ def test_slopes_are_the_derivatives() -> None:
     [item] = features_of_points([next(point for point in KNOWN if point.id == "trt17-H100-tp4-500-2000")])
     start = StepParameters()
     time, slopes = seconds(item, start)
-    for name in ("weight_read", "fp8", "overlap", "kv_read", "prefill_attention", "all_reduce", "host_ms"):
+    for name in (
+        "weight_read",
+        "fp8",
+        "overlap",
+        "kv_read",
+        "prefill_attention",
+        "all_reduce",
+        "host_ms",
+        "host_growth",
+    ):
         moved = StepParameters(**{name: getattr(start, name) * math.exp(1e-5)})
         assert (seconds(item, moved)[0] - time) / 1e-5 == pytest.approx(slopes[name], rel=1e-2, abs=1e-6)
 

@@ -20,7 +20,7 @@ def milliseconds(layout: Layout, decodes: float = 325, prefill: float = 0, conte
 )
 def test_decode_step_of_325_sessions_agrees_with_an_earlier_fit(layout: Layout, total: float) -> None:
     """An earlier, simpler model of the same points; both are within their errors of each other."""
-    assert milliseconds(layout) == pytest.approx(total, rel=0.05)
+    assert milliseconds(layout) == pytest.approx(total, rel=0.1)
 
 
 def test_parts_add_up_and_each_has_its_cause() -> None:

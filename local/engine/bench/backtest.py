@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from srvmod.capacity import Prediction, Stack, Traffic, predict
-from srvmod.capacity.points import Kind, committed_text, read_points
+from srvmod.capacity.points import Kind
+from srvmod.capacity.table import committed_text, read_points
 from srvmod.contract.bench import BenchResult
 from srvmod.local.engine.bench.load import quantile
 from srvmod.local.engine.bench.virtual import Mix, Observed, engine_config, observe
