@@ -116,7 +116,7 @@ def read_table(text: str) -> Table:
     try:
         return _table(reader)
     except csv.Error as error:
-        raise PointsError(f"line {reader.line_num + 1}: isn't CSV: {error}; allowed: cells with commas between") from None
+        raise PointsError(f"line {reader.line_num + 1}: isn't CSV: {error}; allowed: cells and commas") from None
 
 
 def _table(reader: "csv.DictReader[str]") -> Table:
