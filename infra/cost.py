@@ -52,6 +52,7 @@ class Picture:
     """The cost of an environment with its fewest engines, and with its most."""
 
     environment: str
+    region: str
     nodes: int
     most_nodes: int
     lines: Sequence[Line]
@@ -97,6 +98,7 @@ def picture(settings: Settings, load: float = 1.0) -> Picture:
     more = sizing.max_nodes - sizing.min_nodes
     return Picture(
         environment=settings.stack,
+        region=settings.aws.region,
         nodes=sizing.min_nodes,
         most_nodes=sizing.max_nodes,
         lines=lines,

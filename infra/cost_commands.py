@@ -56,6 +56,7 @@ def _print_json(pictures: "Sequence[Picture]") -> None:
 
     environments = {
         found.environment: {
+            "region": found.region,
             "nodes": found.nodes,
             "mostNodes": found.most_nodes,
             "load": found.load,
@@ -105,9 +106,8 @@ def _show(pictures: "Sequence[Picture]") -> None:
     console = Console()
     sources: dict[str, str] = {}
     for found in pictures:
-        table = Table(
-            title=f"{found.environment}: USD, without tax; a month is {HOURS_PER_MONTH} h", title_justify="left"
-        )
+        title = f"{found.environment} in {found.region}: USD, without tax; a month is {HOURS_PER_MONTH} h"
+        table = Table(title=title, title_justify="left")
         table.add_column("what")
         for heading in ("units", "price", "per hour", "per month"):
             table.add_column(heading, justify="right")
