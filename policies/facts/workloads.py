@@ -25,6 +25,10 @@ class Software(StrEnum):
     LLAMA_CPP = "llama.cpp"
     TORCHSERVE = "torchserve"
     LMDEPLOY = "lmdeploy"
+    OLLAMA = "ollama"
+    DJL = "djl-serving"
+    FASTCHAT = "fastchat"
+    NIM = "nim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +160,9 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A container that looks like an engine whose command line can't be established."""
+    """What looks like an engine whose command line can't be established."""
 
     workload: Workload
-    container: str
+    what: str
+    """As in "container engine"; an object of a kind that runs engines by fields of its own is named by its kind."""
     unknown: Unknown

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +12,7 @@ from srvmod.policies.facts import Place, Unknown, World
 from srvmod.policies.pack.properties import UNKNOWN, kubernetes_object, tree, unknowns
 from srvmod.policies.readers.tree import Mapping as MappingNode
 from srvmod.policies.readers.tree import Node, Scalar
+from srvmod.policies.readers.unreadable import ENGINE_CHART
 from srvmod.policies.readers.world import of_trees
 from srvmod.policies.rules import RULES, Finding, Maker, Severity
 
@@ -39,7 +39,6 @@ BY_KIND: Mapping[str, Clause] = {
 """The clause that an unreadable part of an object stands in the way of; anything with pods: MC-HW-01."""
 RULE = "readable"
 CHARTS = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v3:Chart", "kubernetes:helm.sh/v4:Chart")
-ENGINE_CHART = re.compile(r"vllm|kserve|llm-d|text-generation-inference|tritonserver|sglang", re.IGNORECASE)
 PER_OBJECT = frozenset({
     "tensor-parallel", "gpus", "one-engine", "instance-type", "kv-block", "kv-dtype", "weights", "iteration-level",
     "allowed-engine", "simulated-engine", "chunked-prefill", "one-node", "nvlink", "visible-devices",

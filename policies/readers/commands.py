@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from srvmod.policies.facts import Fact, Place, Unknown
 from srvmod.policies.readers.environment import ConfigMaps, Environment, mounted_file
 from srvmod.policies.readers.pods import gpu_amounts
-from srvmod.policies.readers.programs import Program, find, of_image
+from srvmod.policies.readers.prefixes import without_env
+from srvmod.policies.readers.programs import PYTHON, Program, find, of_image, script_of
 from srvmod.policies.readers.shell import Shell, Sourced
 from srvmod.policies.readers.tree import Cursor, place_in_text
 from srvmod.policies.readers.words import Word
@@ -17,6 +19,10 @@ from srvmod.policies.readers.words import Word
 SHELL = re.compile(r"(?:.*/)?(?:ba|da|a|z|k)?sh")
 COMMAND_FLAG = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 WRAPPERS = {"exec", "env", "tini", "dumb-init", "nohup", "sudo", "numactl", "nice", "timeout", "stdbuf", "taskset"}
+TAKE_SCRIPTS = {"su", "runuser", "script", "flock", "sg", "unbuffer"}
+"""Programs that hand a text to a shell behind -c."""
+HARMLESS_MODULES = {"pip", "venv", "http.server", "json.tool", "vllm"}
+"""Python modules that serve no model; `vllm` serves with its sub-command only, and that is found before."""
 MOST_SHELLS = 8
 
 PlaceOf = Callable[[int], Place]
@@ -31,6 +37,8 @@ class Run:
     assigned: dict[str, Fact[str]] = field(default_factory=dict[str, "Fact[str]"])
     opened: Unknown | None = None
     """Why its script may set more."""
+    removed: frozenset[str] = frozenset()
+    """Variables of the container that it takes away."""
 
 
 @dataclass
@@ -90,6 +98,14 @@ class Container:
         if depth > MOST_SHELLS:
             self.unknowns.append(Unknown("starts shells in shells without end", self.cursor.place))
             return
+        plain = without_env(words)
+        if plain.assigned or plain.removed:
+            assigned = {name: fact for name, fact in assigned.items() if name not in plain.removed} | plain.assigned
+            before = len(self.runs)
+            self._words(plain.words, assigned, depth + 1)
+            self._without(plain.removed, before)
+            return
+        words = plain.words
         start = next((i for i, word in enumerate(words) if SHELL.fullmatch(word.text)), None)
         if start is not None and all(_wrapper(word.text) for word in words[:start]):
             self._shell(words[start + 1 :], assigned, depth)
@@ -98,11 +114,35 @@ class Container:
         if program is not None:
             self.runs.append(Run(program, assigned))
             return
-        if words and words[0].unknown:
-            self.unknowns.append(Unknown(words[0].unknown, words[0].place))
+        at = next((i for i, word in enumerate(words) if not _wrapper(word.text)), None)
+        if at is None:
             return
-        if words:
-            self._script_file(words[0].text, words[1:], words[0].place, assigned, depth)
+        first, rest = words[at], words[at + 1 :]
+        name = first.text.rpartition("/")[2]
+        if first.unknown:
+            self.unknowns.append(Unknown(first.unknown, first.place))
+        elif PYTHON.fullmatch(first.text):
+            self._python(first, rest)
+        elif name in TAKE_SCRIPTS and (script := next((b for a, b in pairwise(rest) if a.text == "-c"), None)):
+            self._script(script.text, [], lambda _: script.place, assigned, depth + 1)
+        else:
+            self._script_file(first.text, rest, first.place, assigned, depth)
+
+    def _without(self, names: frozenset[str], first: int) -> None:
+        """Take variables away from the runs that were found from an index on."""
+        if names:
+            self.runs[first:] = [replace(run, removed=run.removed | names) for run in self.runs[first:]]
+
+    def _python(self, first: Word, words: Sequence[Word]) -> None:
+        """A program of Python's own: it may start an engine, and nobody reads it here."""
+        index = script_of(words)
+        word = words[index] if index < len(words) else Word("-", first.place)
+        if word.text == "-m" and index + 1 < len(words):
+            word = words[index + 1]
+            if word.text in HARMLESS_MODULES:
+                return
+        shown = {"-c": "a program in its own words", "-": "a program from its input"}.get(word.text, word.text)
+        self.unknowns.append(Unknown(f"Python runs {shown}, which isn't read", word.place))
 
     def _shell(self, words: Sequence[Word], assigned: dict[str, Fact[str]], depth: int) -> None:
         index = 0
@@ -120,6 +160,9 @@ class Container:
                 index += 1
         if index < len(words):
             self._script_file(words[index].text, words[index + 1 :], words[index].place, assigned, depth)
+        elif depth:
+            # A container's own shell without a script waits for somebody; one in a script reads what comes in a pipe.
+            self.unknowns.append(Unknown("a shell reads its commands from its input", self.cursor.place))
 
     def _script_file(
         self, path: str, words: Sequence[Word], place: Place, assigned: dict[str, Fact[str]], depth: int
@@ -149,6 +192,7 @@ class Container:
                 continue
             before = len(self.runs)
             self._words(command.words, {**assigned, **command.assigned}, depth + 1)
+            self._without(command.removed, before)
             if command.open_environment:
                 opened = Unknown(command.open_environment, command.words[0].place)
                 self.runs[before:] = [replace(run, opened=run.opened or opened) for run in self.runs[before:]]

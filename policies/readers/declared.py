@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from srvmod.policies.facts import Place, Software
@@ -15,6 +16,9 @@ KSERVE_OWN = {
     "--backend", "--http_port", "--grpc_port", "--task", "--workers", "--max_model_len", "--return_token_type_ids",
 }  # fmt: skip
 """Options of KServe's own server, which hands the rest to vLLM."""
+OWN_CODE = re.compile(r"(^|[^a-z])v?llm([^a-z]|$)|tensor_?parallel", re.IGNORECASE)
+"""What an application of one's own says of itself when it serves a language model."""
+DEEPEST_CONFIG = 4
 KSERVE_FORMATS = {"huggingface", "vllm"}
 PARALLELISM = {"tensor": "tensor-parallel-size", "pipeline": "pipeline-parallel-size", "data": "data-parallel-size"}
 
@@ -32,12 +36,33 @@ def ray_serve(config: Cursor) -> tuple[Program, ...]:
     found: list[Program] = []
     for node in roots:
         for application in Cursor(node, config.place.at(None, config.place.path))["applications"].items():
-            args = application["args"]
-            for one in args["llm_configs"].items():
-                found.append(_llm_config(one, config))
-            if args["engine_kwargs"] or args["tensor_parallel_size"]:
-                found.append(_llm_config(args, config))
+            engines = [_llm_config(one, config) for one in _llm_configs(application["args"])]
+            path = application["import_path"]
+            if not engines and any(OWN_CODE.search(text) for text in (path.raw(), *_names(application))):
+                why = f"{path.raw()} is Python code, which isn't read"
+                engines = [Program(Software.VLLM, (Word("", _moved(path, config), why),), Word("", config.place))]
+            found.extend(engines)
     return tuple(found)
+
+
+def _llm_configs(args: Cursor, depth: int = 0) -> Iterator[Cursor]:
+    """Engines among an application's arguments: a list of them, or one for each part of the work."""
+    if args["engine_kwargs"] or args["tensor_parallel_size"]:
+        yield args
+        return
+    for key, child in args.entries():
+        if key == "llm_configs":
+            yield from child.items()
+        elif depth < DEEPEST_CONFIG:
+            yield from _llm_configs(child, depth + 1)
+
+
+def _names(application: Cursor) -> Iterator[str]:
+    """Variables of an application's environment, and its name."""
+    yield application["name"].raw()
+    for key, child in application.at("runtime_env", "env_vars").entries():
+        yield key
+        yield child.raw()
 
 
 def _llm_config(one: Cursor, config: Cursor) -> Program:
@@ -108,9 +133,11 @@ def kserve_model(predictor: Cursor) -> tuple[Program, ...]:
     return (Program(software, tuple(words), Word("", model.place)),)
 
 
-def llm_inference_service(part: Cursor) -> tuple[Program, ...]:
+def llm_inference_service(part: Cursor, base_refs: Cursor) -> tuple[Program, ...]:
     """The engine of an LLMInferenceService: its runtime is vLLM, its sizes are in `parallelism`."""
     words: list[Word] = []
+    for one in base_refs.items():
+        words.append(Word("", one.place, f"options may come from the base {one['name'].raw()!r}, which isn't read"))
     for key, flag in PARALLELISM.items():
         child = part.at("parallelism", key)
         if child:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from srvmod.policies.engine_versions import Table
 from srvmod.policies.facts import (
@@ -27,6 +28,7 @@ from srvmod.policies.readers.pods import amount, gpu_amounts
 from srvmod.policies.readers.programs import Program
 from srvmod.policies.readers.templates import Template
 from srvmod.policies.readers.tree import Cursor
+from srvmod.policies.readers.words import Word
 
 LOOKS_LIKE = re.compile(r"(^|[^a-z])vllm([^a-z]|$)", re.IGNORECASE)
 SLEEP = re.compile(r"\bsleep\s+([0-9]+)")
@@ -34,6 +36,9 @@ SLEEP = re.compile(r"\bsleep\s+([0-9]+)")
 
 def of_template(template: Template, workload: Workload, maps: ConfigMaps, table: Table) -> Iterator[Engine | Suspect]:
     """Engines and what looks like one, in the order of the containers."""
+    if template.unreadable is not None:
+        yield Suspect(workload, f"{workload.kind} {workload.name}", template.unreadable)
+        return
     containers = template.containers() or ([template.spec] if template.declared else [])
     for index, cursor in enumerate(containers):
         env = environment(cursor, workload.namespace, maps)
@@ -43,15 +48,23 @@ def of_template(template: Template, workload: Workload, maps: ConfigMaps, table:
         else:
             container.read()
         for run in container.runs:
-            yield _engine(container, run, workload, table)
+            yield _engine(container, _opened(run, template), workload, table)
         if not container.runs and (unknown := _suspicious(container, workload)):
-            yield Suspect(workload, cursor["name"].raw(), unknown)
+            yield Suspect(workload, f"container {cursor['name'].raw()}", unknown)
 
 
 def _expanded(program: Program, env: Environment) -> Program:
     """Declared words, with the container's variables in them."""
     words = tuple(word if word.unknown else env.expand(word.text, word.place) for word in program.words)
     return Program(program.software, words, program.first)
+
+
+def _opened(run: Run, template: Template) -> Run:
+    """A run whose options may come from elsewhere too."""
+    if not template.open_words:
+        return run
+    more = Word("", template.spec.place, template.open_words)
+    return replace(run, program=replace(run.program, words=(*run.program.words, more)))
 
 
 def _suspicious(container: Container, workload: Workload) -> Unknown | None:
@@ -73,7 +86,8 @@ def _suspicious(container: Container, workload: Workload) -> Unknown | None:
 def _engine(container: Container, run: Run, workload: Workload, table: Table) -> Engine:
     cursor = container.cursor
     place = run.program.first.place if run.program.first.place.source else cursor.place
-    env: Mapping[str, Fact[str]] = {**container.environment.values, **run.assigned}
+    inherited = {name: fact for name, fact in container.environment.values.items() if name not in run.removed}
+    env: Mapping[str, Fact[str]] = {**inherited, **run.assigned}
     if run.program.software in {Software.VLLM, Software.SIMULATED}:
         line = resolve(run.program.words, table, place, container.open_file)
     else:

@@ -9,6 +9,8 @@ from srvmod.policies.engine_versions import Option
 from srvmod.policies.facts import Value
 
 SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])?")
+WHOLE = re.compile(r"\s*[+-]?\d+(_\d+)*\s*")
+"""What Python's int() takes."""
 DECIMAL = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 MOST_DIGITS = 18
@@ -20,8 +22,12 @@ Problem = tuple[str, str]
 
 def size(text: str) -> int | None:
     """`8k` is 8000 and `8K` is 8192; None where it isn't a size."""
+    if len(text) > MOST_DIGITS:
+        return None
+    if WHOLE.fullmatch(text):
+        return int(text)
     match = SIZE.fullmatch(text.strip())
-    if match is None or len(text) > MOST_DIGITS:
+    if match is None:
         return None
     number, suffix = match.groups()
     if suffix in DECIMAL:
@@ -45,7 +51,7 @@ def convert(option: Option, text: str) -> tuple[Value, Problem | None]:
 def _typed(option: Option, text: str) -> tuple[Value, Problem | None]:  # noqa: PLR0911 - one per type
     kind = option.type
     if kind == "int":
-        if re.fullmatch(r"\s*[+-]?\d+(_\d+)*\s*", text) and len(text) <= MOST_DIGITS:
+        if WHOLE.fullmatch(text) and len(text) <= MOST_DIGITS:
             return int(text), None
         return None, (f"{text!r} isn't a whole number", "a whole number without suffix")
     if kind == "float":

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, cast
 
 from srvmod.policies.engine_versions import Option, Table
@@ -181,7 +182,8 @@ def resolve(words: Sequence[Word], table: Table, place: Place, open_file: OpenFi
     """The options of the words after `vllm serve` (or after the server's module)."""
     parse = _Parse(table)
     prepared = with_config_file(list(words), parse, open_file)
-    parse.run(_merged_json([_spelled(word) for word in prepared if word.text or word.unknown], parse))
+    spelled = [_spelled(word, following) for word, following in zip_longest(prepared, prepared[1:])]
+    parse.run(_merged_json([word for word in spelled if word.text or word.unknown], parse))
     model: Maybe[str] = None
     if parse.positional:
         first = parse.positional[0]
@@ -199,13 +201,15 @@ def resolve(words: Sequence[Word], table: Table, place: Place, open_file: OpenFi
     return CommandLine(place, table.version, parse.given, model, tuple(parse.misuses), tuple(parse.unknowns), defaults)
 
 
-def _spelled(word: Word) -> Word:
+def _spelled(word: Word, following: Word | None) -> Word:
     """Underscores in an option's name as dashes; -O2 and the like as their long form."""
     text = word.text
     if text.startswith("--"):
         name, equals, value = text.partition("=")
         head, dot, tail = name.partition(".")
         return replace(word, text=f"{head.replace('_', '-')}{dot}{tail}{equals}{value}")
+    if text == "-O" and following is not None and following.text in {"0", "1", "2", "3"}:
+        return replace(word, text="--optimization-level")
     if re.fullmatch(r"-O=?[0-9a-z]+", text):
         return replace(word, text=f"--optimization-level={text[2:].lstrip('=')}")
     return word

@@ -19,9 +19,16 @@ MODULES = {
     "tensorrt_llm.commands.serve": Software.TENSORRT_LLM,
     "lmdeploy": Software.LMDEPLOY,
     "huggingfaceserver": Software.TRANSFORMERS,
+    "dynamo.vllm": Software.VLLM,
+    "dynamo.sglang": Software.SGLANG,
+    "dynamo.trtllm": Software.TENSORRT_LLM,
+    "fastchat.serve.vllm_worker": Software.FASTCHAT,
+    "fastchat.serve.model_worker": Software.FASTCHAT,
 }
 """Python modules that serve a model."""
-SUBCOMMANDS = {Software.VLLM: {"serve"}, Software.SIMULATED: {"serve"}}
+WHOLE_MODULES = ("api_server", "api_server.py", "dynamo.vllm")
+"""Modules of vLLM that serve without a sub-command, by how they end."""
+SUBCOMMANDS = {Software.VLLM: {"serve"}, Software.SIMULATED: {"serve"}, Software.OLLAMA: {"serve"}}
 """Sub-commands that serve; others of the same program don't."""
 PROGRAMS = {
     "vllm": Software.VLLM,
@@ -36,6 +43,8 @@ PROGRAMS = {
     "lmdeploy": Software.LMDEPLOY,
     "sglang": Software.SGLANG,
     "transformers": Software.TRANSFORMERS,
+    "ollama": Software.OLLAMA,
+    "djl-serving": Software.DJL,
 }
 IMAGES = (
     (
@@ -49,6 +58,9 @@ IMAGES = (
     (re.compile(r"(^|/)huggingfaceserver([-:@]|$)"), Software.TRANSFORMERS),
     (re.compile(r"(^|/)lmdeploy([-:@]|$)"), Software.LMDEPLOY),
     (re.compile(r"(^|/)(llama\.cpp|llama-server)([-:@]|$)"), Software.LLAMA_CPP),
+    (re.compile(r"(^|/)ollama([:@]|$)"), Software.OLLAMA),
+    (re.compile(r"(^|/)djl-(serving|inference)([:@]|$)"), Software.DJL),
+    (re.compile(r"(^|/)nim/"), Software.NIM),
 )
 """Images whose entry point serves a model, for containers without a command."""
 PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
@@ -85,6 +97,8 @@ def find(words: Sequence[Word]) -> Program | None:
     for index, word in enumerate(words):
         following = list(words[index + 1 :])
         name = _name(word.text)
+        if word.text == "-m" and following and (software := MODULES.get(following[0].text)):
+            return _program(software, following[1:], following[0])
         if PYTHON.fullmatch(word.text):
             found = _module(following)
             if found is not None:
@@ -96,21 +110,24 @@ def find(words: Sequence[Word]) -> Program | None:
 
 
 def _module(words: list[Word]) -> Program | None:
-    for index, word in enumerate(words):
-        if word.text == "-m" and index + 1 < len(words):
-            software = MODULES.get(words[index + 1].text)
-            return _program(software, words[index + 2 :], words[index + 1]) if software else None
-        if word.text == "-c" or not word.text.startswith("-"):
-            script = word.text.rpartition("/")[2]
-            if script in {"api_server.py"}:
-                return _program(Software.VLLM, words[index + 1 :], word)
-            return None
+    index = script_of(words)
+    if index < len(words) and _name(words[index].text) == "api_server.py":
+        return _program(Software.VLLM, words[index + 1 :], words[index])
     return None
+
+
+def script_of(words: Sequence[Word]) -> int:
+    """Where the script stands among Python's words, or what takes its place: -c, -m; their number if nothing does."""
+    index = 0
+    while index < len(words) and words[index].text.startswith("-") and words[index].text not in {"-c", "-m", "-"}:
+        # -W and -X take a value, attached or not.
+        index += 2 if words[index].text in {"-W", "-X"} else 1
+    return index
 
 
 def _program(software: Software, words: list[Word], first: Word) -> Program | None:
     wanted = SUBCOMMANDS.get(software)
-    module = first.text.endswith("api_server") or first.text.endswith("api_server.py")
+    module = first.text.endswith(WHOLE_MODULES)
     if wanted and not module:
         if not words or words[0].text not in wanted:
             unknown = bool(words) and bool(words[0].unknown)

@@ -25,6 +25,8 @@ class Command:
 
     words: tuple[Word, ...]
     assigned: Mapping[str, Fact[str]]
+    removed: frozenset[str] = frozenset()
+    """Variables that the script took away before it."""
     open_environment: str = ""
     """Why the command may see variables that nobody knows: a script was sourced that isn't in the input."""
 
@@ -51,6 +53,8 @@ class Shell:
     arrays: dict[str, list[Word]] = field(default_factory=dict[str, list[Word]])
     own: set[str] = field(default_factory=set[str])
     """Names that the script itself sets or exports."""
+    gone: set[str] = field(default_factory=set[str])
+    """Names that it unsets."""
     commands: list[Command] = field(default_factory=list[Command])
     depth: int = 0
     words_made: int = 0
@@ -115,7 +119,12 @@ class Shell:
             return
         if first == "unset":
             for one in lexemes[1:]:
-                self.variables.pop(one.bare, None)
+                if branch and one.bare in self.variables:
+                    why = f"variable {one.bare} is taken away on a condition"
+                    self.variables[one.bare] = Unknown(why, self.place_of(one.line))
+                else:
+                    self.variables.pop(one.bare, None)
+                    self.gone.add(one.bare)
                 self.own.add(one.bare)
             return
         words = tuple(word for one in lexemes for word in self.expand(one))
@@ -131,7 +140,8 @@ class Shell:
             return
         exported = {name: self.variables[name] for name in self.own if name in self.variables}
         if words:
-            self.commands.append(Command(words, {**exported, **local}, self.sourced))
+            removed = frozenset(name for name in self.gone if name not in self.variables)
+            self.commands.append(Command(words, {**exported, **local}, removed, self.sourced))
 
     def _source(self, named: Word) -> None:
         found = None if named.unknown else self.source(named.text)

@@ -19,6 +19,7 @@ MOST_BYTES = 64 * 1024 * 1024
 STANDARD_INPUT = "-"
 CONFLICT = re.compile(r"^(<{7}|={7}|>{7})( |$)", re.MULTILINE)
 TEMPLATE = re.compile(r"\{\{|\{%")
+YTT = re.compile(r"^[ \t]*#@ ?(?:load|def|if|for|end|data/|overlay/)|: #@ ", re.MULTILINE)
 RENDER = "render it first (helm template, kustomize build, the tool's own rendering) and check the result"
 
 
@@ -52,7 +53,10 @@ def files(paths: Sequence[str]) -> Iterator[str | Unread]:
             for name in sorted(names):
                 if Path(name).suffix.lower() in SUFFIXES:
                     found = True
-                    yield str(Path(folder) / name)
+                    file = Path(folder) / name
+                    # Reading a pipe would wait for whoever writes into it.
+                    other = file.exists() and not file.is_file()
+                    yield Unread(Place(str(file)), "isn't a regular file") if other else str(file)
         if not found:
             yield Unread(Place(path), "holds no YAML or JSON file", "name a file, or a folder that holds some")
 
@@ -96,12 +100,18 @@ def parse(text: Text) -> Iterator[Input | Unread]:
         line = text.text.count("\n", 0, conflict.start()) + 1
         yield Unread(Place(text.source, line), "holds merge-conflict markers", "resolve the conflict")
         return
+    ytt = YTT.search(text.text) if "#@" in text.text else None
+    if ytt:
+        line = text.text.count("\n", 0, ytt.end()) + 1
+        yield Unread(Place(text.source, line), "is a template that isn't rendered (ytt: #@)", RENDER)
+        return
     try:
-        if text.text.lstrip()[:1] in ("{", "[") and not TEMPLATE.match(text.text.lstrip()):
+        named = text.source.lower().endswith(".json") and bool(text.text.strip())
+        if named or (text.text.lstrip()[:1] in ("{", "[") and not TEMPLATE.match(text.text.lstrip())):
             try:
                 one = jsontext.document(text.text)
             except BadText as error:
-                if text.source.endswith(".json"):
+                if named:
                     raise error
             else:
                 yield from _checked(text, one)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from srvmod.policies.facts import Fact, Group, Known, Unknown
-from srvmod.policies.readers import declared
+from srvmod.policies.readers import declared, unreadable
 from srvmod.policies.readers.objects import KubeObject
 from srvmod.policies.readers.programs import Program
-from srvmod.policies.readers.tree import Cursor, Mapping, Node, Sequence
+from srvmod.policies.readers.tree import Cursor, Mapping, Node, Scalar, Sequence
 
 MOST_SEARCHED = 200_000
 """Nodes looked at in one object of an unknown kind: aliases may make a tree huge."""
@@ -19,6 +19,10 @@ NEVER = {
     "CustomResourceDefinition", "ConfigMap", "Secret", "PrometheusRule", "ValidatingAdmissionPolicy", "Role",
     "ClusterRole", "ServiceMonitor", "PodMonitor", "Kustomization", "ClusterPolicy", "Policy",
 }  # fmt: skip
+
+
+BUILT_IN = (".k8s.io", "apps", "batch", "policy", "autoscaling")
+"""Groups of Kubernetes' own kinds, by how they end: none of them makes engines from fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,22 @@ class Template:
     """The only container, where it stands outside of `spec.containers`."""
     declared: tuple[Program, ...] = ()
     """Engines that the object's fields describe; they run in the first container."""
+    open_words: str = ""
+    """Why its engines may be given options that aren't in it."""
+    unreadable: Unknown | None = None
+    """Why it may be an engine although nothing in it can be read."""
 
     def containers(self) -> list[Cursor]:
-        """The containers."""
-        return [self.single] if self.single is not None else list(self.spec["containers"].items())
+        """The containers that run beside each other: init containers that stay are among them."""
+        if self.unreadable is not None:
+            return []
+        if self.single is not None:
+            return [self.single]
+        return [*self.spec["containers"].items(), *self.sidecars()]
+
+    def sidecars(self) -> list[Cursor]:
+        """Init containers that stay."""
+        return [one for one in self.spec["initContainers"].items() if one["restartPolicy"].raw() == "Always"]
 
 
 def of_object(thing: KubeObject) -> list[Template]:  # noqa: PLR0911 - one per kind
@@ -61,11 +77,15 @@ def of_object(thing: KubeObject) -> list[Template]:  # noqa: PLR0911 - one per k
         return _ray(spec.at(*keys), declared.ray_serve(spec["serveConfigV2"]))
     if kind == "InferenceService":
         return _inference_service(spec)
-    if kind == "LLMInferenceService":
+    if kind in {"LLMInferenceService", "LLMInferenceServiceConfig"}:
         return _llm_inference_service(spec)
     if kind in {"ServingRuntime", "ClusterServingRuntime"}:
         return [Template(spec, spec)]
-    return list(_anywhere(root))
+    found = list(_anywhere(root))
+    # Whoever brings pods has said what they run; other kinds may say it in words of their own.
+    if not found and thing.group and not thing.group.endswith(BUILT_IN) and (why := unreadable.reason(thing)):
+        found.append(Template(spec, root["metadata"], unreadable=why))
+    return found
 
 
 def _pod_template(
@@ -137,7 +157,7 @@ def _llm_inference_service(spec: Cursor) -> list[Template]:
         worker = part["worker"]
         group = Group(Known(2, worker.place, "a head and workers"), "worker") if worker else None
         base = part["template"] if part["template"] else Cursor(Mapping({}, {}, part.place.line), part.place)
-        engines = declared.llm_inference_service(part)
+        engines = declared.llm_inference_service(part, spec["baseRefs"])
         templates.append(Template(base, part, group, role, part["replicas"], declared=engines))
         if worker:
             templates.append(Template(worker, part, group, f"{role} worker".strip(), None))
@@ -167,6 +187,9 @@ def _anywhere(root: Cursor) -> Iterator[Template]:
             yield Template(cursor, metadata, role=cursor.place.path, replicas=None)
             continue
         own = cursor["metadata"] if "metadata" in node.entries else metadata
+        for _, child in cursor.entries():
+            if _single(child.node):
+                yield Template(cursor, own, role=cursor.place.path, single=child)
         stack.extend((child, own, depth + 1) for _, child in reversed(list(cursor.entries())) if _deep(child))
 
 
@@ -180,7 +203,7 @@ def _holds_containers(root: Node | None) -> bool:
         seen.add(id(node))
         if isinstance(node, Sequence):
             stack.extend(node.items)
-        elif _containers(node.entries.get("containers")):
+        elif _containers(node.entries.get("containers")) or any(map(_single, node.entries.values())):
             return True
         else:
             stack.extend(node.entries.values())
@@ -189,6 +212,13 @@ def _holds_containers(root: Node | None) -> bool:
 
 def _deep(cursor: Cursor) -> bool:
     return isinstance(cursor.node, Mapping | Sequence)
+
+
+def _single(node: Node | None) -> bool:
+    """Whether a node is a container by itself, as workflows and some operators have it."""
+    if not isinstance(node, Mapping) or not isinstance(node.entries.get("image"), Scalar):
+        return False
+    return any(isinstance(node.entries.get(key), Sequence) for key in ("command", "args"))
 
 
 def _containers(node: Node | None) -> bool:

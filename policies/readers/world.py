@@ -24,7 +24,7 @@ from srvmod.policies.facts import (
     Workload,
     World,
 )
-from srvmod.policies.readers import devices, engines, karpenter, proxies, scaling, sources, waivers
+from srvmod.policies.readers import devices, engines, karpenter, kserve, proxies, scaling, sources, waivers
 from srvmod.policies.readers.environment import ConfigMaps
 from srvmod.policies.readers.objects import KubeObject, of_input, of_node
 from srvmod.policies.readers.pods import workload
@@ -39,6 +39,10 @@ class Collector:
     version: str = DEFAULT_VERSION
     maps: ConfigMaps = field(default_factory=ConfigMaps)
     templates: list[tuple[Template, Workload]] = field(default_factory=list[tuple[Template, Workload]])
+    runtimes: dict[tuple[str, str], KubeObject] = field(default_factory=dict[tuple[str, str], KubeObject])
+    """KServe's runtimes by (namespace, name), an empty namespace for those of the whole cluster."""
+    users: list[KubeObject] = field(default_factory=list[KubeObject])
+    """InferenceServices that ask for a runtime by name."""
     unread: list[Unread] = field(default_factory=list[Unread])
     waivers: list[Waiver] = field(default_factory=list[Waiver])
     pools: list[Pool] = field(default_factory=list[Pool])
@@ -62,9 +66,26 @@ class Collector:
         self.waivers.extend(waivers.in_annotations(thing))
         self._add_surroundings(thing)
         self.metrics.extend(scaling.metric_uses(thing))
-        for template in of_object(thing):
+        if thing.kind in kserve.RUNTIMES:
+            self.runtimes[thing.namespace, thing.name] = thing
+        elif kserve.runtime_name(thing) is not None:
+            self.users.append(thing)
+        else:
+            self._add_templates(thing, of_object(thing))
+
+    def _add_templates(self, thing: KubeObject, templates: Iterable[Template]) -> None:
+        for template in templates:
             self.devices.extend(devices.of_template(template))
             self.templates.append((template, workload(thing, template)))
+
+    def _add_kserve(self) -> None:
+        """Services and runtimes belong together wherever in the input they are."""
+        used = {kserve.runtime_name(one).raw() for one in self.users}  # type: ignore[union-attr]
+        for thing in self.users:
+            self._add_templates(thing, kserve.merged(thing, self.runtimes))
+        for thing in self.runtimes.values():
+            if thing.name not in used:
+                self._add_templates(thing, kserve.alone(thing))
 
     def _add_surroundings(self, thing: KubeObject) -> None:
         kind = thing.kind
@@ -93,6 +114,7 @@ class Collector:
     def world(self) -> World:
         """Everything that was added, as facts. ConfigMaps count wherever in the input they are."""
         known: Table = table(self.version)
+        self._add_kserve()
         found_engines: list[Engine] = []
         suspects: list[Suspect] = []
         for template, owner in self.templates:

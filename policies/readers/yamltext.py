@@ -82,7 +82,8 @@ class _Composer:
             top.key = sys.intern(node.text)
         else:
             top.key = "?"
-            self.document.problems.append((line, "a key that isn't text"))
+            line = node.line or line
+            self.document.problems.append((line, "isn't YAML that Kubernetes reads: a key that isn't text"))
         top.key_line = line
 
     def _take_value(self, top: _Open, node: Node) -> None:
@@ -116,8 +117,7 @@ class _Composer:
                             top.node.lines[key] = source.lines[key]
         if top.anchor:
             self.anchors[top.anchor] = top.node
-        line = self.stack[-1].key_line if self.stack else top.node.line or 1
-        self.add(top.node, line)
+        self.add(top.node, top.node.line or 1)
 
     def open(self, node: Mapping | Sequence, anchor: str | None) -> None:
         """Begin a collection."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 from srvmod.policies.check import Result
@@ -97,7 +98,7 @@ def _location(place: Place) -> dict[str, Any]:
 def _uri(source: str) -> str:
     """A relative reference: SARIF viewers refuse absolute paths of another machine."""
     text = source.replace("\\", "/").removeprefix("./")
-    return "stdin" if text == "-" else text.replace(" ", "%20")
+    return "stdin" if text == "-" else quote(text.encode("utf-8", "surrogateescape"), safe="/:~+@,;=&!$'()*")
 
 
 def as_junit(result: Result) -> str:

@@ -116,8 +116,8 @@ def suspects(world: World, config: Config) -> Iterator[Finding]:
     """Containers that look like engines and can't be read."""
     del config
     for suspect in world.suspects:
-        who = f"container {suspect.container} looks like a vLLM engine, but its command"
-        fix = "write the command line in the manifest, or add the ConfigMap that holds its script"
+        who = f"{suspect.what} looks like an engine, but what it runs"
+        fix = "write the command line in the manifest, add the ConfigMap that holds its script, or render the chart"
         yield SUSPECT.unknown(who, suspect.unknown, fix)
 
 
@@ -220,6 +220,25 @@ def _lmdeploy(engine: Engine) -> Shown:
     return (False, "max_batch_size is 1") if _given(engine, "max_batch_size") == "1" else (True, "")
 
 
+def _ollama(engine: Engine) -> Shown:
+    parallel = _given(engine, "ollama_num_parallel")
+    if parallel is None or not parallel.isdigit():
+        return None, "doesn't show how it batches"
+    return (False, "OLLAMA_NUM_PARALLEL 1 is one sequence at a time") if int(parallel) <= 1 else (True, "")
+
+
+def _djl(engine: Engine) -> Shown:
+    mode = (_given(engine, "option.rolling_batch", "option_rolling_batch") or "").lower()
+    if mode == "disable":
+        return False, "its rolling batch is disabled, so it batches per request"
+    return (True, "") if mode else (None, "doesn't show how it batches")
+
+
+def _by_its_image(engine: Engine) -> Shown:
+    del engine
+    return None, "doesn't show how it batches: its image decides"
+
+
 JUDGES: dict[Software, Callable[[Engine], Shown]] = {
     Software.TGI: _tgi,
     Software.TENSORRT_LLM: _tensorrt,
@@ -229,6 +248,10 @@ JUDGES: dict[Software, Callable[[Engine], Shown]] = {
     Software.TRANSFORMERS: _transformers,
     Software.TORCHSERVE: _torchserve,
     Software.LMDEPLOY: _lmdeploy,
+    Software.OLLAMA: _ollama,
+    Software.DJL: _djl,
+    Software.FASTCHAT: _by_its_image,
+    Software.NIM: _by_its_image,
 }
 
 RULES = (iteration_level, sequence_limit, chunked_prefill, admission, suspects, simulated, other_engines)

@@ -27,7 +27,7 @@ Test = Callable[[str], bool]
 
 
 def _number(value: str) -> int:
-    text = value.strip()
+    text = value.strip() or "0"
     return int(text) if re.fullmatch(r"[+-]?\d{1,9}", text) else 1
 
 
@@ -36,7 +36,7 @@ def _on(value: str) -> bool:
 
 
 def _off(value: str) -> bool:
-    return _number(value) == 0
+    return bool(value.strip()) and _number(value) == 0
 
 
 def _local(value: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from srvmod.contract import ITL_P95_MS, SCALE_OUT_ITL_MS, Clause
 from srvmod.policies.config import Config
-from srvmod.policies.facts import Engine, Known, Unknown, World
+from srvmod.policies.facts import Engine, Fact, Known, Unknown, World
 from srvmod.policies.rules.finding import Finding, Maker
 from srvmod.policies.rules.latency import METRIC, edges_of
 from srvmod.policies.rules.subjects import vllm_engines
@@ -41,6 +41,9 @@ def _errors(engine: Engine) -> Iterator[Finding]:
     level = line.given.get("optimization_level")
     if isinstance(level, Known) and str(level.value) == "0":
         yield SMOOTH.error(level.place, "optimisation level 0: no CUDA graphs", "leave -O0 out")
+    graphs = json_field(line.given.get("compilation_config"), "cudagraph_mode")
+    if graphs is not None and str(graphs.value).upper() in {"NONE", "0"}:
+        yield SMOOTH.error(graphs.place, "cudagraph_mode is NONE: no CUDA graphs", "leave cudagraph_mode out")
     offload = line.number("cpu_offload_gb")
     if isinstance(offload, Known) and offload.value > 0:
         what = f"cpu_offload_gb is {offload.value:g}: weights cross PCIe at every step"
@@ -62,7 +65,17 @@ def _warnings(engine: Engine) -> Iterator[Finding]:
         yield SMOOTH.warning(budget.place, what, "--max-num-batched-tokens=2048")
     limit, capture = line.integer("max_num_seqs"), line.integer("max_cudagraph_capture_size")
     rows = limit.value if isinstance(limit, Known) else 0
-    largest = capture.value if isinstance(capture, Known) else min(2 * rows, 512) if rows else 0
+    sizes = line.given.get("cudagraph_capture_sizes") or json_field(
+        line.given.get("compilation_config"), "cudagraph_capture_sizes"
+    )
+    most = json_field(line.given.get("compilation_config"), "max_cudagraph_capture_size")
+    largest = min(2 * rows, 512) if rows else 0
+    if isinstance(sizes, Known):
+        largest = max((int(text) for one in _listed(sizes.value) if (text := str(one)).isdigit()), default=largest)
+    elif isinstance(capture, Known):
+        largest = capture.value
+    elif most is not None and isinstance(most.value, int):
+        largest = most.value
     if rows > largest > 0:
         what = f"batches of more than {largest} sequences leave the CUDA graph (max_num_seqs {rows})"
         place = limit.place if isinstance(limit, Known) else line.place
@@ -74,6 +87,24 @@ def _warnings(engine: Engine) -> Iterator[Finding]:
     debug = engine.env.get("VLLM_LOGGING_LEVEL")
     if isinstance(debug, Known) and debug.value.upper() == "DEBUG":
         yield SMOOTH.warning(debug.place, "VLLM_LOGGING_LEVEL=DEBUG", "INFO")
+
+
+def json_field(given: Fact[object] | None, name: str) -> Known[object] | None:
+    """A field of an option whose value is JSON."""
+    if not isinstance(given, Known):
+        return None
+    try:
+        content = json.loads(str(given.value))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    fields: dict[str, object] = {str(key): value for key, value in content.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return Known(fields[name], given.place, given.text) if name in fields else None
+
+
+def _listed(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else [value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def measured(world: World, config: Config) -> Iterator[Finding]:
