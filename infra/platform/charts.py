@@ -146,7 +146,10 @@ def _keda(settings: Settings, prometheus: Controller, opts: pulumi.ResourceOptio
 
 
 def _prometheus(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> Controller:
-    amazon = charts.RemoteWrite(cloud.metrics.endpoint, settings.aws.region) if cloud.metrics else None
+    amazon: charts.RemoteWrite | None = None
+    if cloud.metrics:
+        url = pulumi.Output.concat(cloud.metrics.endpoint, "/api/v1/remote_write")
+        amazon = charts.RemoteWrite(url, settings.aws.region)
     return Controller(
         "prometheus",
         ControllerArgs(

@@ -98,7 +98,9 @@ def test_nodes_get_no_public_address(env: str) -> None:
 def test_plan_reaches_deployment_and_pool(env: str, known: bool) -> None:
     recorded, sizing = graph(env, known=known), settings_of(env).sizing
     deployment = one(recorded, "kubernetes:apps/v1:Deployment").inputs["spec"]
-    assert deployment["replicas"] == sizing.min_engines
+    assert "replicas" not in deployment, "the scaler's: server-side apply would set them back"
+    scaler = one(recorded, "kubernetes:keda.sh/v1alpha1:ScaledObject").inputs["spec"]
+    assert (scaler["minReplicaCount"], scaler["maxReplicaCount"]) == (sizing.min_engines, sizing.max_engines)
     arguments = deployment["template"]["spec"]["containers"][0]["args"]
     assert f"--max-num-seqs={sizing.max_num_seqs}" in arguments
     assert f"--max-cudagraph-capture-size={sizing.cudagraph_capture_size}" in arguments

@@ -101,6 +101,7 @@ def test_real_vllm_on_simulated_aws_uses_the_block_size_of_cpus() -> None:
         "charts__keda": "existing",
         "charts__loadBalancerController": "existing",
         "charts__prometheusStack": "existing",
+        "monitoring__alertTopicArn": None,
     }
     assert good(**changes).kv_block_tokens == 32
 

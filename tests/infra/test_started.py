@@ -38,5 +38,8 @@ def test_nothing_asks_for_a_gpu_and_the_rest_is_the_same(tmp_path: Path) -> None
     assert asking(running) == {"engines"}
     assert asking(waiting) == set()
     gone = set(running.resources) - set(waiting.resources)
-    assert {urn.rpartition("::")[2] for urn in gone} == {"engines"}
+    # What measures and scales engines would only report that there are none.
+    watched = {urn.rpartition("::")[2] for urn in gone if "Alerts" in urn or "Autoscaling" in urn}
+    assert {"scaler", "alerts-rules", "alerts-route"} < watched
+    assert {urn.rpartition("::")[2] for urn in gone} - watched == {"engines"}
     assert waiting.outputs["plan"] == running.outputs["plan"]

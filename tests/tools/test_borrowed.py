@@ -75,7 +75,14 @@ def test_crds_in_the_order_in_which_they_are_applied(cache: Path) -> None:
         cache / borrowed.ENVOY_GATEWAY / "charts/gateway-helm/charts/crds/crds",
         {"gatewayapi-crds.yaml": "", "generated/x.yaml": ""},
     )
-    assert [path.name for path in borrowed.crd_paths()] == ["a.yaml", "b.yaml", "gatewayapi-crds.yaml", "x.yaml"]
+    keda = ["keda.sh_scaledobjects.yaml", "keda.sh_triggerauthentications.yaml"]
+    prometheus = ["monitoring.coreos.com_podmonitors.yaml", "monitoring.coreos.com_prometheusrules.yaml"]
+    lay(cache / borrowed.KEDA / "config/crd/bases", dict.fromkeys([*keda, "keda.sh_scaledjobs.yaml"], ""))
+    lay(cache / borrowed.PROMETHEUS_OPERATOR / "example/prometheus-operator-crd", dict.fromkeys(prometheus, ""))
+    names = [path.name for path in borrowed.crd_paths()]
+    assert names == ["a.yaml", "b.yaml", "gatewayapi-crds.yaml", "x.yaml", *keda, *prometheus]
+    with pytest.raises(ToolError, match=r"expected monitoring\.coreos\.com_probes\.yaml in .*; not there"):
+        borrowed.prometheus_crds(("probes", "podmonitors"))
 
 
 def test_stages_without_kustomizations(cache: Path) -> None:

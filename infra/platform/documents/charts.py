@@ -93,9 +93,9 @@ def keda(*, monitored: bool, registry: str | None = None) -> Values:
 
 @dataclass(frozen=True)
 class RemoteWrite:
-    """A workspace of Amazon Managed Service for Prometheus; `endpoint` without a slash at its end."""
+    """Where a workspace of Amazon Managed Service for Prometheus takes what was collected."""
 
-    endpoint: pulumi.Output[str]
+    url: pulumi.Input[str]
     region: str
 
 
@@ -118,8 +118,7 @@ def prometheus_stack(amazon: RemoteWrite | None = None, *, registry: str | None 
     spec: Values = {**every, "nodeSelector": _system_nodes()}
     alerting: Values = {"alertmanager": {"alertmanagerSpec": {"nodeSelector": _system_nodes()}}}
     if amazon is not None:
-        url = amazon.endpoint.apply(lambda endpoint: f"{endpoint}/api/v1/remote_write")
-        spec["remoteWrite"] = [{"url": url, "sigv4": {"region": amazon.region}}]
+        spec["remoteWrite"] = [{"url": amazon.url, "sigv4": {"region": amazon.region}}]
         alerting = {"alertmanager": {"enabled": False}, "defaultRules": {"create": False}}
     return {
         **mirror,

@@ -19,6 +19,7 @@ GOOD: dict[str, Any] = {
     "traffic": {"sessions": 650, "promptTokens": 512, "outputTokens": 512, "tokensPerSecond": 28000},
     "engine": {"image": "docker.io/vllm/vllm-openai:v0.33.0"},
     "gateway": {"tlsSecret": "inference-tls", "hostname": "inference.example.com"},
+    "monitoring": {"alertTopicArn": "arn:aws:sns:us-east-1:444455556666:llm-on-call"},
 }
 
 SIMULATED: dict[str, Any] = {
@@ -28,6 +29,7 @@ SIMULATED: dict[str, Any] = {
     "charts.keda": "existing",
     "charts.loadBalancerController": "existing",
     "charts.prometheusStack": "existing",
+    "monitoring.alertTopicArn": DELETE,
 }
 """Changes that make the good configuration one for simulated AWS."""
 
