@@ -47,7 +47,7 @@ check: $(STAMP)
 	$(BIN)/srvmod claims --check
 	$(BIN)/srvmod check manifests/dev manifests/staging manifests/prod
 
-# checkov and parliament over everything rendered, each in an environment of its own
+# checkov, parliament (each in an environment of its own) and kube-score over everything rendered
 check-rendered: $(STAMP)
 	$(BIN)/python -m tests.lint
 

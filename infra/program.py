@@ -6,12 +6,16 @@ from srvmod.infra.aws import layer as aws
 from srvmod.infra.outputs import outputs, publish
 from srvmod.infra.platform import layer as platform
 from srvmod.infra.serving import layer as serving
-from srvmod.infra.settings import Settings, from_pulumi_config
+from srvmod.infra.settings import Settings, SettingsError, from_pulumi_config
 
 
 def program() -> None:
-    """Declare everything of the running stack. Raises SettingsError with every problem of its settings."""
-    settings = from_pulumi_config()
+    """Declare everything of the running stack. Raises RunError, which ends it without a traceback, with every problem
+    of its settings."""
+    try:
+        settings = from_pulumi_config()
+    except SettingsError as error:
+        raise pulumi.RunError(str(error)) from None
     declare(settings)
 
 

@@ -1,11 +1,11 @@
-"""Findings of checkov and parliament that stand, each with its reason. `python -m tests.lint` compares.
+"""Findings of checkov, parliament and kube-score that stand, each with its reason. `python -m tests.lint` compares.
 
 A waiver that no finding needs any more is an error there, so that the list can't outlive its reasons.
 """
 
 from dataclasses import dataclass
 
-CHECKOV, PARLIAMENT = "checkov", "parliament"
+CHECKOV, PARLIAMENT, KUBE_SCORE = "checkov", "parliament", "kube-score"
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ KEYS = ("key-",)
 
 def _checkov(check: str, where: tuple[str, ...], reason: str) -> Waiver:
     return Waiver(CHECKOV, check, where, reason)
+
+
+def _kube_score(check: str, where: tuple[str, ...], reason: str) -> Waiver:
+    return Waiver(KUBE_SCORE, check, where, reason)
 
 
 def _parliament(check: str, where: tuple[str, ...], reason: str) -> Waiver:
@@ -93,6 +97,38 @@ WAIVERS: tuple[Waiver, ...] = (
     ),
     _checkov("CKV_K8S_40", (PLUGIN, EXPORTER, CACHE, ENGINE), "run as root, as above"),
     _checkov("CKV_K8S_38", (CACHE,), "it lifts the startup taint of its node and patches pods' deletion cost"),
+    # Kubernetes objects, by kube-score
+    _kube_score(
+        "container-ephemeral-storage-request-and-limit",
+        (ENGINE, CACHE, PLUGIN, EXPORTER),
+        "the kubelet enforces it by evicting the pod, which would end an engine's streams; a node's 28 TB of NVMe hold "
+        "two engines and these daemons alone, and nodefs eviction guards the node",
+    ),
+    _kube_score(
+        "container-image-pull-policy", (ENGINE, CACHE, PLUGIN, EXPORTER), "as CKV_K8S_15: what is pinned stays"
+    ),
+    _kube_score(
+        "container-security-context-user-group-id", (ENGINE, CACHE, PLUGIN, EXPORTER), "run as root, as CKV_K8S_23"
+    ),
+    _kube_score(
+        "container-security-context-readonlyrootfilesystem", (PLUGIN, EXPORTER, ENGINE), "as CKV_K8S_22: they write"
+    ),
+    _kube_score("container-security-context-privileged", (PLUGIN,), "privileged, as CKV_K8S_16"),
+    _kube_score("container-resources", (PLUGIN, EXPORTER, CACHE), "no CPU limit, as CKV_K8S_11"),
+    _kube_score("pod-networkpolicy", (PLUGIN, EXPORTER, CACHE), "daemons of nodes, as CKV2_K8S_6"),
+    _kube_score(
+        "pod-probes-identical",
+        (ENGINE, EXPORTER),
+        "one path tells health; the check compares paths alone: liveness waits minutes, readiness seconds",
+    ),
+    _kube_score(
+        "deployment-has-host-podantiaffinity",
+        (ENGINE,),
+        "two engines belong on one node, one on each of its islands (MC-HW-01)",
+    ),
+    _kube_score(
+        "deployment-replicas", (ENGINE,), "replicas belong to the scaler, whose minimum is the plan's; two at the least"
+    ),
     # IAM documents
     _parliament("RESOURCE_STAR", KEYS, "in a key's policy `*` is the key itself"),
     _parliament(

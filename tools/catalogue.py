@@ -275,6 +275,16 @@ _ALL = (
         ldflags="-X github.com/rhysd/actionlint.version=v{version}",
         on_demand=True,
     ),
+    Tool(
+        "kube-score",
+        "tools/modules/kube-score",
+        "github.com/zegl/kube-score",
+        _one("github.com/zegl/kube-score/cmd/kube-score", "kube-score"),
+        "checks the rendered Kubernetes objects",
+        version_args=("version",),
+        ldflags="-X main.version={version}",
+        on_demand=True,
+    ),
 )
 
 TOOLS_BY_NAME = {tool.name: tool for tool in _ALL}

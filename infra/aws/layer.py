@@ -49,7 +49,8 @@ def build(settings: Settings) -> Cloud:
     """Declare everything in AWS with one explicit provider, which refuses any account but the stack's."""
     names, account = identifiers.names(settings), identifiers.account(settings)
     provider = aws.Provider("aws", region=account.region, allowed_account_ids=[account.id])
-    keys = KeysSecret(identifiers.api_keys_secret(settings), account, settings.gateway.api_clients)
+    # First: a deployment without usable keys ends before anything is made.
+    keys = KeysSecret(identifiers.api_keys_secret(settings), account, settings.gateway.api_clients).read(provider)
     opts = pulumi.ResourceOptions(providers={"aws": provider})
     groups = [names.flow_log_group, names.control_plane_log_group]
     log_key = EncryptionKey(
@@ -115,7 +116,7 @@ def build(settings: Settings) -> Cloud:
         bucket=weights.bucket,
         isolated=isolated,
         metrics=metrics if isinstance(metrics, ManagedPrometheus) else None,
-        api_keys=keys.read(provider),
+        api_keys=keys,
         ready=tuple(ready),
         arns={
             "cluster": cluster.arn,

@@ -1,7 +1,8 @@
-"""checkov and parliament over everything that the environments render. `python -m tests.lint [--env E]`
+"""checkov, parliament and kube-score over everything that environments render. `python -m tests.lint [--env E]`
 
-Each tool lives in an environment of its own under `.tools/lint` (their pins clash with ours and each other's). AWS
-resources are checked as CloudFormation's properties, Kubernetes objects and IAM documents as they lie in `manifests/`.
+The first two live in environments of their own under `.tools/lint` (their pins clash with ours and each other's),
+kube-score is built as the other tools are. AWS resources are checked as CloudFormation's properties, Kubernetes
+objects and IAM documents as they lie in `manifests/`.
 Exit code 1 for a finding without a waiver, or a waiver without a finding.
 """
 
@@ -18,7 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from srvmod.infra.waivers import CHECKOV, PARLIAMENT, WAIVERS, Waiver
+from srvmod.infra.settings.cloud import KubernetesVersion
+from srvmod.infra.waivers import CHECKOV, KUBE_SCORE, PARLIAMENT, WAIVERS, Waiver
+from srvmod.tools import ensure
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".tools" / "lint"
@@ -84,6 +87,30 @@ def parliament(folder: Path, env: str) -> Iterator[Finding]:
         yield Finding(PARLIAMENT, found["issue"], f"{found['title']}: {found['detail']}", name, env)
 
 
+GOOD = 10
+"""kube-score's grade of an object without a finding."""
+
+
+def kube_score(folder: Path, env: str) -> Iterator[Finding]:
+    """Findings in the Kubernetes objects below a folder, judged together: a NetworkPolicy covers pods elsewhere."""
+    objects = sorted(str(file) for file in folder.rglob("*.yaml") if "charts" not in file.relative_to(folder).parts)
+    command = [str(ensure([KUBE_SCORE])[KUBE_SCORE]), "score", "--output-format", "json"]
+    command += ["--kubernetes-version", f"v{KubernetesVersion.V1_36.value}", *objects]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    answer: Any = json.loads(done.stdout) if done.stdout else []
+    made = [(judged, check) for judged in answer for check in judged["checks"] if not check["skipped"]]
+    if not made:
+        raise RuntimeError(f"kube-score on {folder} checked nothing: {done.stderr[-800:]}")
+    print(f"kube-score {env}: {len(made)} checks on {len(answer)} objects", file=sys.stderr)
+    for judged, check in made:
+        if check["grade"] < GOOD:
+            meta = judged["object_meta"]
+            resource = f"{judged['type_meta']['kind']}.{meta.get('namespace', '')}.{meta['name']}"
+            for comment in check["comments"] or [{"path": "", "summary": check["check"]["comment"]}]:
+                text = f"{comment['path']}: {comment['summary']}"
+                yield Finding(KUBE_SCORE, check["check"]["id"], text, resource, env)
+
+
 def findings(env: str, folder: Path) -> Iterator[Finding]:
     """Everything that the tools find in an environment."""
     from tests.infra.aws_template import LIKE, PLACEHOLDER, template
@@ -93,6 +120,7 @@ def findings(env: str, folder: Path) -> Iterator[Finding]:
     file.write_text(json.dumps(template(graph(env))), encoding="utf-8")
     yield from checkov("cloudformation", file, env)
     yield from checkov("kubernetes", ROOT / "manifests" / env, env)
+    yield from kube_score(ROOT / "manifests" / env, env)
     documents = folder / f"{env}-iam"
     documents.mkdir()
     for document in sorted((ROOT / "manifests" / env / "iam").glob("*.json")):

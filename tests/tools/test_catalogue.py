@@ -40,12 +40,12 @@ def test_names_and_outputs_are_unique() -> None:
 
 
 def test_tools_of_checks_wait_until_they_are_asked_for() -> None:
-    assert set(TOOLS_BY_NAME) - set(catalogue.LOCAL_STACK) == {"actionlint", "helm"}
+    assert set(TOOLS_BY_NAME) - set(catalogue.LOCAL_STACK) == {"actionlint", "helm", "kube-score"}
 
 
-def test_every_module_folder_belongs_to_a_tool() -> None:
+def test_every_module_folder_belongs_to_a_tool_or_pins_custom_resources() -> None:
     folders = {path.parent for path in (ROOT / "tools" / "modules").glob("*/go.mod")}
-    assert folders == {tool.folder for tool in PINNED}
+    assert folders == {*(tool.folder for tool in PINNED), ROOT / "tools/modules/custom-resources"}
 
 
 @pytest.mark.parametrize(

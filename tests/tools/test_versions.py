@@ -31,6 +31,7 @@ SAID = {
     "crane": "v{}",
     "pretend-gpu-plugin": "{}",
     "helm": "v{}",
+    "kube-score": "kube-score version: {}, commit: N/A, built: N/A",
     "actionlint": "v{}\ninstalled by building from source\nbuilt with go1.26.8 compiler for linux/amd64",
 }
 number = st.integers(0, 999)
