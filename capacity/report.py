@@ -18,12 +18,18 @@ from srvmod.capacity.planner import (
     rate_between,
     times_between,
 )
+from srvmod.capacity.speculation import Drafting, drafted, schedule
 from srvmod.capacity.steady import Limit, Prediction, misses
 from srvmod.contract import GIB, ModelShape
 
 
-def plan_as_json(planned: Plan, model: ModelShape, usd_per_node_hour: float | None = None) -> dict[str, Any]:
-    """Everything that a plan says. Latency is null near saturation, money without a price."""
+def plan_as_json(
+    planned: Plan, model: ModelShape, usd_per_node_hour: float | None = None, drafting: Drafting | None = None
+) -> dict[str, Any]:
+    """Everything that a plan says. Latency is null near saturation, money without a price.
+
+    `drafting` is what the stack asks for; without it the plan says what a draft model would do.
+    """
     nodes = node_range(planned, model)
     state = planned.prediction
     return {
@@ -58,6 +64,7 @@ def plan_as_json(planned: Plan, model: ModelShape, usd_per_node_hour: float | No
         "memoryGibPerGpu": _memory(planned, model),
         "kvTokensPerEngine": planned.kv_room.tokens,
         "cost": _cost(planned, nodes, usd_per_node_hour),
+        "speculation": _speculation(planned, model, drafting),
         "interval": "80 % of measured times of unseen stacks lay within it",
         "calibration": {"points": calibration().fitted_points, "sha256": calibration().data_sha256},
     }
@@ -107,6 +114,27 @@ def _cost(planned: Plan, nodes: NodeRange, usd: float | None) -> dict[str, Any] 
             "low": round(per_token * band.low, 3),
             "likely": round(per_token, 3),
             "high": round(per_token * band.high, 3),
+        },
+    }
+
+
+def _speculation(planned: Plan, model: ModelShape, asked: Drafting | None) -> dict[str, Any]:
+    """DEC-SRVMOD-01 for this plan: what drafts would do to it. The plan itself doesn't count on them."""
+    drafting = asked or Drafting()
+    layout, traffic, sessions = planned.layout, planned.traffic, planned.sessions_per_engine
+    found = drafted(model, layout, traffic, sessions, drafting)
+    batches = schedule(model, layout, traffic, drafting, most_sequences=layout.max_num_seqs)
+    return {
+        "on": asked is not None,
+        "method": drafting.drafter.value,
+        "acceptance": drafting.acceptance,
+        "batches": [{"first": one.first, "last": one.last, "tokens": one.tokens} for one in batches],
+        "paysUpToSessions": max((one.last for one in batches if one.tokens), default=0),
+        "atPlan": {
+            "tokens": found.tokens,
+            "plainMs": round(found.plain_ms, 2),
+            "draftedMs": round(found.drafted_ms, 2),
+            "speedup": round(found.speedup, 3),
         },
     }
 
@@ -163,6 +191,20 @@ def between(value: Mapping[str, float | None] | None, unit: str, digits: int = 1
     return f"{likely}{unit} ({low} to {high})"
 
 
+def _drafts(found: Mapping[str, Any]) -> str:
+    """Speculative decoding in words."""
+    state = "on" if found["on"] else "off"
+    most, at, taken = found["paysUpToSessions"], found["atPlan"], f"if {found['acceptance']:.0%} of drafts are taken"
+    if not most:
+        return f"{state}; worth it for no number of sessions, {taken}"
+    here = (
+        f"{at['speedup']:.2f} times as fast with {at['tokens']} drafted at the plan's"
+        if at["tokens"]
+        else "not at the plan's"
+    )
+    return f"{state}; worth it up to {most} sessions per engine, {here}, {taken}; the plan doesn't count on it"
+
+
 def lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """A plan as rows of what and how much."""
     predicted, traffic, slo = found["predicted"], found["traffic"], found["slo"]
@@ -186,6 +228,7 @@ def lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "tokens per second", between(predicted["tokensPerSecond"], "", 0)
     yield "KV cache in use", f"{predicted['kvShare']:.1%} of {found['kvTokensPerEngine']:,} tokens per engine"
     yield "prefill budget in use", f"{predicted['prefillShare']:.1%}"
+    yield "draft model", _drafts(found["speculation"])
     cost = found["cost"]
     if cost is None:
         yield "cost", "no price: give --price, or prices.gpuNode in the stack's file"

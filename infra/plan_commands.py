@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from srvmod.capacity.report import SweepPoint
+    from srvmod.capacity.speculation import Drafting
 
 ROOT = Path(__file__).resolve().parent.parent
 WRONG_INPUT = 2
@@ -105,7 +106,7 @@ def plan(
     except (_OptionsError, ModelConfigError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(WRONG_INPUT) from None
-    found = plan_as_json(planned, model, usd)
+    found = plan_as_json(planned, model, usd, base[5] if base else None)
     points = (
         sweep_sessions(traffic, model, layout, slo, sweep_counts(planned.most_sessions_per_engine)) if sweep else []
     )
@@ -118,7 +119,7 @@ def plan(
     _show(list(lines(found)), sweep_as_json(points))
 
 
-def _from_environment(root: Path, env: str) -> tuple[Traffic, ModelShape, Slo, Layout, float | None]:
+def _from_environment(root: Path, env: str) -> "tuple[Traffic, ModelShape, Slo, Layout, float | None, Drafting | None]":
     from srvmod.infra.settings import SettingsError, load_stack_file
     from srvmod.infra.settings.sizing import layout_of, traffic_of
 
@@ -132,7 +133,9 @@ def _from_environment(root: Path, env: str) -> tuple[Traffic, ModelShape, Slo, L
     slo = Slo(itl_p95=Milliseconds(settings.slo.itl_p95_ms), ttft=Milliseconds(settings.slo.ttft_ms))
     price = settings.prices.gpu_node
     layout = layout_of(settings.model, settings.engine)
-    return traffic_of(settings.traffic), settings.model_shape, slo, layout, price.usd if price else None
+    asked = settings.engine.speculation
+    usd = price.usd if price else None
+    return traffic_of(settings.traffic), settings.model_shape, slo, layout, usd, asked.drafting if asked else None
 
 
 def _traffic(

@@ -134,8 +134,21 @@ def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine
             shutdown_timeout_seconds=engine.shutdown_timeout_seconds,
             itl_target_seconds=settings.slo.itl_p95_ms / 1e3,
             ttft_target_seconds=settings.slo.ttft_ms / 1e3,
+            drafting=_drafting(settings),
             extra=engine.extra_args,
         ),
+    )
+
+
+def _drafting(settings: Settings) -> engine_flags.Drafting | None:
+    asked = settings.engine.speculation
+    if asked is None:
+        return None
+    folder = weight_cache.revision_folder(settings.model.revision)
+    return engine_flags.Drafting(
+        method=asked.method.value,
+        path=f"{folder}/{asked.draft_folder}",
+        batches=[(batches.first, batches.last, batches.tokens) for batches in settings.sizing.drafts],
     )
 
 

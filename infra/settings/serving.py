@@ -29,6 +29,7 @@ from srvmod.infra.settings.base import (
     _unique,
     count,
 )
+from srvmod.infra.settings.speculation import SpeculationSettings
 
 
 class ReservationKind(StrEnum):
@@ -234,6 +235,8 @@ class EngineSettings(Section):
     """Token budget of one step: more makes prompts faster and tokens less smooth."""
     shutdown_timeout_seconds: Annotated[int, *count(1, 600)] = 60
     """Time that an engine lets its streams finish when it is told to stop."""
+    speculation: SpeculationSettings | None = None
+    """Speculative decoding; off when left out."""
     extra_args: tuple[Annotated[str, Field(min_length=1, max_length=4_096), Allowed("a non-empty string")], ...] = ()
     """More arguments for vLLM, after the program's own."""
 

@@ -4,8 +4,10 @@ import math
 from dataclasses import dataclass
 
 from srvmod.capacity import Layout, Limit, Plan, Prediction, Slo, Traffic, misses, plan, predict
+from srvmod.capacity.speculation import Batches, schedule
 from srvmod.contract import MODELS, Milliseconds, ModelShape
 from srvmod.infra.settings.serving import EngineSettings, ModelSettings, SloSettings, TrafficSettings
+from srvmod.infra.settings.speculation import SpeculationSettings
 
 ROWS = 8
 """vLLM captures graphs for batches in multiples of 8; a sequence limit off that grid falls back to eager."""
@@ -27,6 +29,8 @@ class Sizing:
     prediction: Prediction
     missed: tuple[Limit, ...]
     """Targets that `min_engines` misses at peak traffic; not empty only when the setting is below the plan."""
+    drafts: tuple[Batches, ...]
+    """Tokens that are drafted by batch size; empty without speculative decoding."""
     max_num_seqs: int
     """Sequence limit of an engine: its sessions with one engine lost, half as many again, in eights."""
 
@@ -37,8 +41,10 @@ class Sizing:
 
     @property
     def cudagraph_capture_size(self) -> int:
-        """Largest batch with a captured CUDA graph. Beyond vLLM's default of 512 rows, decoding would be eager."""
-        return self.max_num_seqs
+        """Most rows with a captured CUDA graph. Beyond vLLM's default of 512 decoding would be eager; each draft that
+        is checked is a row."""
+        drafted = max((batches.last * (batches.tokens + 1) for batches in self.drafts), default=0)
+        return math.ceil(max(self.max_num_seqs, drafted) / ROWS) * ROWS
 
     @property
     def holds(self) -> bool:
@@ -84,6 +90,7 @@ def size(
     most = engine.max_engines or _half_as_many_again(max(fewest, planned.engines), layout.engines_per_node)
     share = math.ceil(mix.sessions / fewest)
     expected = predict(mix, shape, layout, share)
+    limit = _sequence_limit(mix.sessions, fewest)
     return Sizing(
         plan=planned,
         min_engines=fewest,
@@ -92,8 +99,17 @@ def size(
         sessions_per_engine=share,
         prediction=expected,
         missed=tuple(misses(expected, mix, targets)),
-        max_num_seqs=_sequence_limit(mix.sessions, fewest),
+        drafts=_drafts(engine.speculation, shape, layout, mix, limit),
+        max_num_seqs=limit,
     )
+
+
+def _drafts(
+    asked: SpeculationSettings | None, shape: ModelShape, layout: Layout, mix: Traffic, limit: int
+) -> tuple[Batches, ...]:
+    if asked is None:
+        return ()
+    return schedule(shape, layout, mix, asked.drafting, most_sequences=limit)
 
 
 def _half_as_many_again(engines: int, per_node: int) -> int:

@@ -42,7 +42,7 @@ CHARTS = ("kubernetes:helm.sh/v3:Release", "kubernetes:helm.sh/v3:Chart", "kuber
 PER_OBJECT = frozenset({
     "tensor-parallel", "gpus", "one-engine", "instance-type", "kv-block", "kv-dtype", "weights", "iteration-level",
     "allowed-engine", "simulated-engine", "chunked-prefill", "one-node", "nvlink", "visible-devices",
-    "stream-interval", "openai-api", "smooth-steps", "measured",
+    "stream-interval", "openai-api", "smooth-steps", "measured", "drafts",
 })  # fmt: skip
 """Rules whose violations no other object can undo: they are reported on the resource, before it is made."""
 

@@ -14,6 +14,7 @@ from srvmod.policies.rules import (
     latency,
     memory,
     operations,
+    speculation,
     steps,
     streaming,
 )
@@ -27,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     *streaming.RULES,
     *latency.RULES,
     *steps.RULES,
+    *speculation.RULES,
     *engine_version.RULES,
     *operations.RULES,
 )

@@ -80,10 +80,6 @@ def _warnings(engine: Engine) -> Iterator[Finding]:
         what = f"batches of more than {largest} sequences leave the CUDA graph (max_num_seqs {rows})"
         place = limit.place if isinstance(limit, Known) else line.place
         yield SMOOTH.warning(place, what, f"--max-cudagraph-capture-size={rows}")
-    speculative = line.given.get("speculative_config")
-    if isinstance(speculative, Known) and speculative.value:
-        what = "speculative decoding: several tokens per step change what inter-token latency means (DEC-SRVMOD-01)"
-        yield SMOOTH.warning(speculative.place, what, "leave --speculative-config out until that is decided")
     debug = engine.env.get("VLLM_LOGGING_LEVEL")
     if isinstance(debug, Known) and debug.value.upper() == "DEBUG":
         yield SMOOTH.warning(debug.place, "VLLM_LOGGING_LEVEL=DEBUG", "INFO")

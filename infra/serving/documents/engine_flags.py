@@ -19,6 +19,31 @@ REQUEST_BUCKETS_SECONDS = (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 20, 30, 
 
 
 @dataclass(frozen=True)
+class Drafting:
+    """Speculative decoding: vLLM's method, where the draft model lies, and tokens by batch size (first and last)."""
+
+    method: str
+    path: str
+    batches: Sequence[tuple[int, int, int]]
+
+    @property
+    def config(self) -> str:
+        """The value of --speculative-config. vLLM drafts nothing in batches whose entry says 0 tokens.
+
+        Written so that the last entry ends the value: admission reads it there.
+        """
+        return json.dumps(
+            {
+                "method": self.method,
+                "model": self.path,
+                "num_speculative_tokens": max(tokens for _, _, tokens in self.batches),
+                "num_speculative_tokens_per_batch_size": [list(batch) for batch in self.batches],
+            },
+            separators=(",", ":"),
+        )
+
+
+@dataclass(frozen=True)
 class EngineFlags:
     """Numbers and choices of an engine. Tokens, sequences and rows are counts; the time-out is in seconds."""
 
@@ -36,6 +61,7 @@ class EngineFlags:
     shutdown_timeout_seconds: int
     itl_target_seconds: float = ITL_TARGET_SECONDS
     ttft_target_seconds: float = TTFT_TARGET_SECONDS
+    drafting: Drafting | None = None
     extra: Sequence[str] = ()
 
 
@@ -77,6 +103,8 @@ def serve_arguments(flags: EngineFlags) -> list[str]:
         "custom-histogram-buckets": histogram_buckets(flags.itl_target_seconds, flags.ttft_target_seconds),
     }
     switches = ("enable-chunked-prefill", "enable-prefix-caching", "async-scheduling", "disable-uvicorn-access-log")
+    if flags.drafting is not None:
+        valued["speculative-config"] = flags.drafting.config
     return [
         "serve",
         flags.model_path,

@@ -23,6 +23,11 @@ OWN_FLAGS = {
     "--max-num-seqs": "none: follows from the traffic",
     "--max-num-batched-tokens": "engine.maxNumBatchedTokens",
     "--max-cudagraph-capture-size": "none: follows from the traffic",
+    "--speculative-config": "engine.speculation",
+    "-sc": "engine.speculation",
+    "--spec-method": "engine.speculation",
+    "--spec-model": "engine.speculation",
+    "--spec-tokens": "engine.speculation",
     "--shutdown-timeout": "engine.shutdownTimeoutSeconds",
     "--stream-interval": "none: one event per token",
     "--gpu-memory-utilization": "none: fixed by the plan",
@@ -112,6 +117,33 @@ def prod_holds_its_plan(s: Settings) -> Iterator[Finding]:
         )
 
 
+def drafts_pay(s: Settings) -> Iterator[Finding]:
+    """A draft model that helps no batch only costs memory; a simulation has none."""
+    asked = s.engine.speculation
+    if asked is None:
+        return
+    if s.engine.kind is EngineKind.SIMULATED:
+        yield Finding(
+            ("engine", "speculation"), "isn't what the simulated engine can do", "no speculation; leave it out"
+        )
+        return
+    if not any(batches.tokens for batches in s.sizing.drafts):
+        yield Finding(
+            ("engine", "speculation", "acceptance"),
+            "makes no batch faster: no draft is worth its time",
+            "more, as measured, or no engine.speculation",
+            asked.acceptance,
+        )
+    rows = max(batches.last * (batches.tokens + 1) for batches in s.sizing.drafts)
+    if rows > s.engine.max_num_batched_tokens:
+        yield Finding(
+            ("engine", "maxNumBatchedTokens"),
+            f"is less than the {rows} rows of a batch with its drafts",
+            f"at least {rows}, and room for prompts; or fewer engine.speculation.tokens",
+            s.engine.max_num_batched_tokens,
+        )
+
+
 def simulated_engine_stays_local(s: Settings) -> Iterator[Finding]:
     """A simulated engine answers nonsense: never for people."""
     if s.engine.kind is EngineKind.SIMULATED and not s.aws.simulated:
@@ -147,6 +179,7 @@ RULES: tuple[Rule, ...] = (
     budget_holds_a_step,
     engines_in_order,
     prod_holds_its_plan,
+    drafts_pay,
     simulated_engine_stays_local,
     drain_outlasts_an_answer,
     extra_arguments_are_extra,
