@@ -11,6 +11,8 @@ from srvmod.infra.settings.settings import Settings
 
 Sections = dict[str, Any]
 CONTROLLERS = ("karpenter", "envoyGateway", "keda", "loadBalancerController", "prometheusStack")
+PROMETHEUS = "http://prometheus.monitoring.svc:9090"
+"""The one that there is where `charts.prometheusStack` is existing."""
 ACCESS_POLICY = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 
@@ -18,6 +20,7 @@ NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 def deployed_form(sections: Sections) -> None:
     """What is deployed before the changes: dev with controllers of its own, as protected as prod."""
     sections["charts"] = dict.fromkeys(CONTROLLERS, "existing")
+    sections["monitoring"] = {"address": PROMETHEUS}
     sections["cluster"]["deletionProtection"] = True
 
 
@@ -106,8 +109,15 @@ MUTABLE = (
     Case("engine.started", False, alone=True),
     Case("engine.minEngines", 4),
     Case("engine.maxEngines", 10),
+    Case(
+        "engine.planWaiver",
+        "head-of-ml: the mix is a forecast",
+        {"engine.minEngines": 2, "traffic.sessions": 400},
+        alone=True,
+    ),
     Case("engine.maxNumBatchedTokens", 4096),
     Case("engine.shutdownTimeoutSeconds", 90),
+    Case("engine.speculation", {"method": "draft_model"}),
     Case("engine.extraArgs", ["--max-log-len=100"]),
     Case("gateway.hostname", "inference2.dev.example.com"),
     Case("gateway.tlsSecret", "another-tls"),
@@ -116,6 +126,11 @@ MUTABLE = (
     Case("gateway.maxStreamSeconds", 300),
     Case("gateway.scheme", "internet-facing"),
     Case("gateway.apiClients", ["platform-team", "second-team"], clients=("platform-team", "second-team"), alone=True),
+    Case("monitoring.prometheus", "existing", alone=True),
+    Case("monitoring.address", "http://another.monitoring.svc:9090"),
+    Case("monitoring.alertTopicArn", "arn:aws:sns:us-east-1:111122223333:llm-on-call"),
+    Case("monitoring.alertReceiver", "llm-on-call", alone=True),
+    Case("monitoring.runbooks", "https://docs.example.com/runbooks"),
     Case("images.registry", MIRROR),
     Case("images.weightCache", f"{MIRROR}/weight-cache:0.1.0"),
     Case("charts.repository", f"oci://{MIRROR}/charts"),

@@ -18,7 +18,17 @@ from srvmod.infra import identifiers
 from srvmod.infra.render.environments import graph_of
 from srvmod.infra.settings import load_stack_file
 from srvmod.local.aws.journal import Journal
-from tests.acceptance.changes import CHARTS, FIXED, MUTABLE, REPLACING, Case, Sections, deployed_form, settings_paths
+from tests.acceptance.changes import (
+    CHARTS,
+    FIXED,
+    MUTABLE,
+    PROMETHEUS,
+    REPLACING,
+    Case,
+    Sections,
+    deployed_form,
+    settings_paths,
+)
 from tests.acceptance.deployment import Deployment, deployed
 
 pytestmark = [
@@ -141,7 +151,10 @@ def test_installing_a_controller_only_adds(path: str, tmp_path: Path) -> None:
     text = (root / "Pulumi.dev.yaml").read_text(encoding="utf-8")
     key = path.rpartition(".")[2]
     file = tmp_path / "Pulumi.dev.yaml"
-    file.write_text(text.replace("config:\n", f"config:\n  srvmod:charts: {{{key}: existing}}\n", 1), encoding="utf-8")
+    more = f"  srvmod:charts: {{{key}: existing}}\n"
+    if key == "prometheusStack":
+        more += f'  srvmod:monitoring: {{address: "{PROMETHEUS}"}}\n'
+    file.write_text(text.replace("config:\n", f"config:\n{more}", 1), encoding="utf-8")
     without, installed = graph_of(load_stack_file(file)), graph_of(load_stack_file(root / "Pulumi.dev.yaml"))
     assert set(without.resources) < set(installed.resources)
     changed = [urn for urn, found in without.resources.items() if found.inputs != installed.resources[urn].inputs]
