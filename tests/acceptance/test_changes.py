@@ -20,14 +20,12 @@ from srvmod.infra.settings import load_stack_file
 from srvmod.local.aws.journal import Journal
 from tests.acceptance.changes import (
     CHARTS,
-    FIXED,
     MUTABLE,
     PROMETHEUS,
     REPLACING,
     Case,
     Sections,
     deployed_form,
-    settings_paths,
 )
 from tests.acceptance.deployment import Deployment, deployed
 
@@ -81,18 +79,6 @@ def with_clients(deployment: Deployment, case: Case) -> None:
     deployment.client("secretsmanager").put_secret_value(
         SecretId=identifiers.api_keys_secret(deployment.settings), SecretString=json.dumps(keys)
     )
-
-
-def test_every_setting_has_a_case() -> None:
-    """A new setting needs one: what does changing it do to a running stack?"""
-    cases = [case.path for case in (*MUTABLE, *REPLACING)] + [*FIXED, *CHARTS]
-    assert len(cases) == len(set(cases))
-    assert set(cases) == set(settings_paths())
-
-
-def test_every_replacement_has_a_reason() -> None:
-    assert all(case.reason for case in (*MUTABLE, *REPLACING) if case.replaces)
-    assert all(case.replaces for case in REPLACING)
 
 
 def test_a_replacement_is_noticed_and_named() -> None:
