@@ -13,7 +13,7 @@ from srvmod.capacity.layout import Layout, Slo, Traffic
 from srvmod.capacity.memory import weight_bytes_per_gpu
 from srvmod.capacity.memory_evidence import FP8, MODEL, Evidence, verdict
 from srvmod.capacity.planner import NodeRange, node_range, plan, predict, times_between
-from srvmod.capacity.speculation import ACCEPTANCE, break_even, by_batch, most_sessions
+from srvmod.capacity.speculation import ACCEPTANCE, WORTH, break_even, by_batch, most_sessions
 from srvmod.capacity.stacks import Stack
 from srvmod.capacity.steady import MOST_PREFILL_SHARE, P95_OVER_MEAN
 from srvmod.capacity.steptime import StepModel, step_time
@@ -213,7 +213,8 @@ def _drafts() -> Evidence:
     text += (
         f"{'; '.join(lines)}. {limit} tokens/s/session: up to {plain} sessions without drafts, {drafting} with; drafts "
     )
-    text += f"help up to {break_even(MODEL, FP8, CONTEXT)}"
+    text += f"are worth it (at least {WORTH - 1:.0%} faster) up to {break_even(MODEL, FP8, CONTEXT)}; "
+    text += "engine.speculation switches them on, off by default"
     return Evidence(verdict(always=drafting >= HALF, sometimes=drafting > 0), text)
 
 

@@ -69,7 +69,9 @@ JUDGEMENTS: Final[Mapping[str, Judgement]] = {
     "option-c-itl": Judgement(_M),
     "option-c-itl-ceiling": Judgement(_M, "with at most the sessions per engine below"),
     "draft-model": Judgement(_S, "its owner names the model: Llama 3 has none of this size"),
-    "speculative-speed": Judgement(_M, "with at most the sessions per engine below"),
+    "speculative-speed": Judgement(
+        _M, "with at most the sessions per engine below, where as many drafts are taken as assumed (to be measured)"
+    ),
     "paged-attention-zero-waste": Judgement(_A),
     "zero-fragmentation": Judgement(_A),
     "static-batching-forbidden": Judgement(_C),

@@ -11,10 +11,12 @@ from srvmod.capacity.calibrate import PLACE
 from srvmod.capacity.evidence import MIXES, nodes_at
 from srvmod.capacity.plot import sweep_svg
 from srvmod.capacity.report import sweep, sweep_counts
+from srvmod.capacity.speculation import Drafting, draft_bound, most_sessions, schedule
 from srvmod.contract import LLAMA_3_70B, SESSIONS, KvCacheDtype
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "capacity.md").read_text(encoding="utf-8")
+MIX = Traffic(SESSIONS.value, 512, 512)
 BF16 = Layout(kv_cache_dtype=KvCacheDtype.BF16)
 
 
@@ -65,3 +67,13 @@ def test_the_picture_is_fresh() -> None:
     assert (DOCS / "pictures/sweep-512-512.svg").read_text() == sweep_svg(points, Slo(), title), (
         "fix: srvmod plan --sessions 650 --prompt 512 --output 512 --sweep --plot docs/pictures/sweep-512-512.svg"
     )
+
+
+def test_speculation() -> None:
+    text = re.sub(r"\s+", " ", PAGE)
+    assert f"in batches of more than {draft_bound()} sequences" in text
+    [*_, last] = [one for one in schedule(LLAMA_3_70B, Layout(), MIX, Drafting(), most_sequences=512) if one.tokens]
+    assert f"at 512/512 it is worth it up to {last.last}." in text
+    for drafting, words in ((False, "up to {} sessions per engine without drafts"), (True, "and {} with them")):
+        most = most_sessions(LLAMA_3_70B, Layout(), 768, drafting=drafting)
+        assert words.format(most) in text
