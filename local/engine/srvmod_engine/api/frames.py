@@ -6,11 +6,12 @@ from functools import cache
 from typing import Any, Final
 
 DONE: Final = b"data: [DONE]\n\n"
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def dump(value: Any) -> str:
     """JSON as pydantic writes it: no spaces, unicode kept."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encode(value)
 
 
 def event(value: Any) -> bytes:
