@@ -70,7 +70,8 @@ KEDA = Chart("keda", "2.21.0", "https://kedacore.github.io/charts")
 """github.com/kedacore/keda v2.21.0."""
 
 PROMETHEUS_STACK = Chart("kube-prometheus-stack", "92.1.0", "https://prometheus-community.github.io/helm-charts")
-"""Prometheus operator v0.94.1."""
+PROMETHEUS_OPERATOR = "v0.94.1"
+"""The operator of that chart, whose custom resources the program declares."""
 
 ENVOY_GATEWAY_IMAGE = Image(
     "docker.io/envoyproxy/gateway",
@@ -113,6 +114,7 @@ ADDONS = (
     Addon("coredns", "v1.14.3-eksbuild.16"),
     Addon("eks-pod-identity-agent", "v1.3.10-eksbuild.3"),
     Addon("eks-node-monitoring-agent", "v1.7.0-eksbuild.1"),
+    Addon("metrics-server", "v0.9.0-eksbuild.11"),
 )
 """What a 1.36 cluster resolved its default add-ons to (public deployment records read 2026-11-29; the monitoring
 agent's build number is its release's first). `srvmod preflight` asks the account itself before the first `up`."""

@@ -20,6 +20,7 @@ COMPUTED: Mapping[str, tuple[str, ...]] = {
     "aws:sqs/queue:Queue": ("arn", "url"),
     "aws:s3/bucket:Bucket": ("arn",),
     "aws:ecr/repository:Repository": ("arn", "repositoryUrl"),
+    "aws:amp/workspace:Workspace": ("arn", "prometheusEndpoint"),
     "aws:cloudwatch/eventRule:EventRule": ("arn",),
     "aws:cloudwatch/logGroup:LogGroup": ("arn",),
 }

@@ -10,6 +10,7 @@ import yaml
 from srvmod.infra.render.recorder import Graph, Recorded
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
+RULE_GROUPS = "aws:amp/ruleGroupNamespace:RuleGroupNamespace"
 DOCUMENTS: Mapping[str, str] = {
     "aws:iam/role:Role": "assumeRolePolicy",
     "aws:iam/policy:Policy": "policy",
@@ -44,6 +45,8 @@ def _files_of(resource: Recorded, env: str) -> Iterator[tuple[str, str]]:
         metadata = inputs["metadata"]
         folder = metadata.get("namespace", "cluster")
         yield f"{folder}/{inputs['kind'].lower()}-{metadata['name']}.yaml", _yaml(_object(inputs), env)
+    elif resource.type == RULE_GROUPS:
+        yield f"prometheus/{inputs['name']}.rules.yaml", HEADER.format(env=env) + inputs["data"]
     elif resource.type in DOCUMENTS:
         kind = _kebab(resource.type.rpartition(":")[2])
         yield f"iam/{kind}-{resource.name}.json", _json(inputs[DOCUMENTS[resource.type]])

@@ -9,12 +9,9 @@ from srvmod.policies.admission.policy import Validation
 from srvmod.policies.config import Config
 from srvmod.policies.rules.batching import DEFAULT_MAX_NUM_SEQS
 from srvmod.policies.rules.memory import DEFAULT_UTILIZATION, DTYPES
-from srvmod.policies.rules.subjects import SESSIONS_ANNOTATION
+from srvmod.policies.rules.subjects import ENGINES_ANNOTATION, SESSIONS_ANNOTATION
 
 CB, KV = Clause.MC_CB_01, Clause.MC_KV_01
-ENGINES_ANNOTATION = "srvmod.dev/engines"
-"""Engines that run whatever the load. A scaler sets the replicas, and an object without them gets one: then the object
-itself has to say the scaler's minimum."""
 PROFILE_TOKENS = 8_192
 """The step's token budget where no option gives it, as the rule on the cache's room has it."""
 

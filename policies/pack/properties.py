@@ -13,6 +13,7 @@ from srvmod.policies.readers.tree import Mapping, Node, Opaque, Scalar, Sequence
 
 UNKNOWN = "isn't known at preview"
 KUBERNETES = "kubernetes:"
+RULE_GROUPS = "aws:amp/ruleGroupNamespace:RuleGroupNamespace"
 COMPONENTS = ("kubernetes:yaml", "kubernetes:helm.sh", "kubernetes:kustomize", "kubernetes:index")
 """Types that stand for other objects: their children are resources of their own, or a chart's, out of sight."""
 
@@ -37,10 +38,13 @@ def _child(parent: object, key: object) -> Node:
 
 
 def kubernetes_object(resource_type: str, properties: object) -> Node | None:
-    """The object that a resource declares; None for what isn't a Kubernetes object.
+    """The object that a resource declares; None for what isn't a Kubernetes object. Rule groups of Amazon's Prometheus
+    are read as the ConfigMap of a rule file.
 
     Kind and API version come from the type where the properties don't say them: they can't be hidden by an Output.
     """
+    if resource_type == RULE_GROUPS:
+        return _rule_file(tree(properties))
     if not resource_type.startswith(KUBERNETES) or resource_type.startswith(COMPONENTS):
         return None
     node = tree(properties)
@@ -52,6 +56,23 @@ def kubernetes_object(resource_type: str, properties: object) -> Node | None:
         if not isinstance(node.entries.get(key), Scalar):
             node.entries[key] = Scalar(value, False, None)
     return node
+
+
+def _rule_file(node: Node) -> Node | None:
+    if not isinstance(node, Mapping):
+        return None
+
+    def text(value: str) -> Scalar:
+        return Scalar(value, False, None)
+
+    name, data = node.entries.get("name", text("")), node.entries.get("data", text(""))
+    parts: dict[str, Node] = {
+        "apiVersion": text("v1"),
+        "kind": text("ConfigMap"),
+        "metadata": Mapping({"name": name}, {}, None),
+        "data": Mapping({"amazon.rules.yaml": data}, {}, None),
+    }
+    return Mapping(parts, {}, None)
 
 
 def unknowns(node: Node) -> Iterator[Opaque]:

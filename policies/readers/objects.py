@@ -61,6 +61,9 @@ def of_node(node: Node | None, place: Place, depth: int = 0) -> Iterator[KubeObj
     root = Cursor(node, place)
     kind, version = root["kind"].raw(), root["apiVersion"].raw()
     if not kind or not version:
+        if "kind" not in node.entries and isinstance(root["groups"].node, Sequence):
+            # Prometheus' own rule file: what a PrometheusRule has as its spec.
+            yield KubeObject("PrometheusRule", "", "", "", Cursor(Mapping({"spec": node}, {}, node.line), place))
         return
     members = "objects" if kind == "Template" and "template.openshift.io" in version else "items"
     if (kind == "List" or kind.endswith("List") or members == "objects") and isinstance(

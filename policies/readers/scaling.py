@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from srvmod.policies.facts import AlertRule, MetricUse, Place, Scaler, Trigger
 from srvmod.policies.readers.objects import KubeObject
 from srvmod.policies.readers.quantities import duration, quantity, whole
 from srvmod.policies.readers.tree import Cursor, place_in_text
+from srvmod.policies.readers.yamltext import BadText, documents
 
+RULE_FILE = re.compile(r"(\.|^)(rules|rules\.ya?ml)$")
 METRIC = re.compile(r"\bvllm:[a-zA-Z0-9_:]+")
 MOST_NAMES = 5_000
 
@@ -62,8 +65,24 @@ def _hpa(spec: Cursor) -> Iterator[Trigger]:
 
 
 def alerts(thing: KubeObject) -> Iterator[AlertRule]:
-    """The rules of a PrometheusRule."""
-    for group in thing.root.at("spec", "groups").items():
+    """The rules of a PrometheusRule, or of Prometheus' own rule files in a ConfigMap."""
+    if thing.kind != "ConfigMap":
+        yield from _rules(thing.root["spec"], thing.namespace)
+        return
+    for key, child in thing.root["data"].entries():
+        if not RULE_FILE.search(key):
+            continue
+        try:
+            roots = [document.root for document in documents(child.raw())]
+        except BadText:
+            continue
+        for root in roots:
+            for rule in _rules(Cursor(root, child.place), thing.namespace):
+                yield replace(rule, place=place_in_text(child, (rule.place.line or 1) - 1))
+
+
+def _rules(parent: Cursor, namespace: str) -> Iterator[AlertRule]:
+    for group in parent["groups"].items():
         for rule in group["rules"].items():
             yield AlertRule(
                 place=rule.place,
@@ -71,7 +90,7 @@ def alerts(thing: KubeObject) -> Iterator[AlertRule]:
                 record=rule["record"].raw(),
                 expression=rule["expr"].string(),
                 hold=whole(duration(rule["for"]), fractions=True),
-                namespace=thing.namespace,
+                namespace=namespace,
             )
 
 

@@ -93,6 +93,7 @@ class Collector:
             self.maps.add(thing.namespace, thing.name, thing.root["data"])
             self.devices.extend(devices.of_config_map(thing))
             self.policies.extend(proxies.config_map(thing))
+            self.alerts.extend(scaling.alerts(thing))
         elif kind == "ClusterPolicy":
             self.devices.extend(devices.of_cluster_policy(thing))
         elif karpenter.is_pool(thing):

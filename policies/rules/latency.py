@@ -10,7 +10,7 @@ from srvmod.policies.config import Config
 from srvmod.policies.facts import AlertRule, Engine, Known, Scaler, Trigger, Unknown, World
 from srvmod.policies.readers.quantities import parse_duration
 from srvmod.policies.rules.finding import Finding, Maker
-from srvmod.policies.rules.subjects import scaler_of, vllm_engines
+from srvmod.policies.rules.subjects import ENGINES_ANNOTATION, scaler_of, vllm_engines
 
 CLAUSE = Clause.INV_SRVMOD_02
 SCALER = Maker(CLAUSE, "scaler", "capacity must follow latency by itself: above 38 ms for 60 s engines are added")
@@ -18,6 +18,9 @@ MISSING_DATA = Maker(
     CLAUSE, "missing-data", "engines that can't be measured aren't idle: scaling in on no data drops streams"
 )
 ALERT = Maker(CLAUSE, "alert", "nobody hears of a p95 above 30 ms")
+NOTED = Maker(
+    CLAUSE, "noted-engines", "admission shares the sessions among the engines that are noted: too many let too few pass"
+)
 METRIC = "inter_token_latency_seconds"
 ALTERNATIVES = (METRIC, "request_time_per_output_token_seconds")
 QUANTILE = re.compile(r"histogram_quantile\s*\(\s*([0-9.]+)")
@@ -157,6 +160,20 @@ def missing_data(world: World, config: Config) -> Iterator[Finding]:
                 yield MISSING_DATA.error(place, f"ignoreNullValues {said}: no data counts as 0", fix)
 
 
+def noted_engines(world: World, config: Config) -> Iterator[Finding]:
+    """The engines that an object notes for admission are its scaler's minimum."""
+    del config
+    for engine in vllm_engines(world):
+        noted = engine.workload.annotations.get(ENGINES_ANNOTATION)
+        found = scaler_of(engine.workload, world)
+        if noted is None or found is None or not isinstance(found.least, Known):
+            continue
+        if noted != str(found.least.value):
+            least = found.least.value
+            what = f"annotation {ENGINES_ANNOTATION} = {noted!r}, but {found.kind} {found.name} goes to {least}"
+            yield NOTED.error(engine.workload.place, what, f"{ENGINES_ANNOTATION}: '{least}'")
+
+
 def alert(world: World, config: Config) -> Iterator[Finding]:
     """An alert on a p95 of 30 ms."""
     recorded = {rule.record: rule for rule in world.alerts if rule.record}
@@ -188,4 +205,4 @@ def _alert_limit(expression: str) -> float:
     return limit / 1e3 if re.search(r"\*\s*1000\b|\*\s*1e3\b", expression) else limit
 
 
-RULES = (scaler, missing_data, alert)
+RULES = (scaler, missing_data, noted_engines, alert)

@@ -30,6 +30,9 @@ WELL_KNOWN = (
     "kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/",
     "eks.amazonaws.com/", "beta.kubernetes.io/", "topology.k8s.aws/",
 )  # fmt: skip
+ENGINES_ANNOTATION = "srvmod.dev/engines"
+"""Engines that run whatever the load, as the object itself notes them for admission: a scaler sets its replicas, and an
+object without them gets one."""
 
 
 def pooling(engine: Engine) -> bool:

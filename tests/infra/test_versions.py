@@ -10,7 +10,10 @@ from srvmod.infra import versions
 from srvmod.infra.platform.documents.pool import node_class
 from srvmod.local.nodes.images.recipes import recipes
 from srvmod.tools import gomod_dir
+from srvmod.tools.borrowed import KEDA, PROMETHEUS_OPERATOR
 from srvmod.tools.catalogue import select
+from srvmod.tools.gomod import version_of
+from srvmod.tools.paths import MODULES
 from tests.infra.test_documents import POOL
 
 
@@ -25,6 +28,12 @@ def test_controllers_are_those_of_the_local_stack() -> None:
     local = {tool.name: tool.version for tool in select(["karpenter-aws", "envoy-gateway"])}
     assert versions.KARPENTER.version == versions.KARPENTER_CRDS.version == local["karpenter-aws"]
     assert versions.ENVOY_GATEWAY.version == versions.ENVOY_GATEWAY_IMAGE.tag == f"v{local['envoy-gateway']}"
+
+
+def test_custom_resources_are_judged_by_the_versions_that_are_installed() -> None:
+    pins = MODULES / "custom-resources" / "go.mod"
+    assert version_of(pins, KEDA) == f"v{versions.KEDA.version}"
+    assert version_of(pins, PROMETHEUS_OPERATOR) == versions.PROMETHEUS_OPERATOR
 
 
 @pytest.mark.parametrize("component", ["kube-apiserver", "kubelet", "kube-scheduler", "kube-controller-manager"])
