@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from srvmod.capacity import weight_bytes_per_gpu
 from srvmod.contract import GB
-from srvmod.infra.aws.network import INTERFACE_ENDPOINTS
+from srvmod.infra.aws.network import interface_endpoints
 from srvmod.infra.aws.system_nodes import SystemNodes
 from srvmod.infra.platform.documents.pool import ROOT_VOLUME_GIB
 from srvmod.infra.settings import NatGateways, Price, Settings
@@ -118,7 +118,7 @@ def _lines(settings: Settings) -> Iterator[Line]:
     if network.existing is None:
         gateways = {NatGateways.PER_ZONE: len(network.zones), NatGateways.SINGLE: 1, NatGateways.NONE: 0}
         yield Line("NAT gateways", "natGateway", gateways[network.nat_gateways], True, prices.nat_gateway)
-        endpoints = len(INTERFACE_ENDPOINTS) * len(network.zones)
+        endpoints = len(interface_endpoints(settings)) * len(network.zones)
         yield Line("interface endpoints in zones", "interfaceEndpoint", endpoints, True, prices.interface_endpoint)
     yield Line("load balancer", "loadBalancer", 1, True, prices.load_balancer)
     disks = nodes * ROOT_VOLUME_GIB + system.min * SystemNodes.disk_gib

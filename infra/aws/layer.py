@@ -19,7 +19,7 @@ from srvmod.infra.aws.monitoring import (
     ManagedPrometheus,
     ManagedPrometheusArgs,
 )
-from srvmod.infra.aws.network import ExistingNetwork, Network, NetworkArgs, NewNetwork
+from srvmod.infra.aws.network import ExistingNetwork, Network, NetworkArgs, NewNetwork, interface_endpoints
 from srvmod.infra.aws.node_identity import NodeIdentity, NodeIdentityArgs
 from srvmod.infra.aws.subnets import split
 from srvmod.infra.aws.system_nodes import SystemNodes
@@ -152,6 +152,7 @@ def _network(settings: Settings) -> NewNetwork | ExistingNetwork:
         cidr=str(network.cidr),
         zones=split(network.cidr, network.zones),
         nat=network.nat_gateways,
+        endpoints=interface_endpoints(settings),
         flow_logs=network.flow_logs,
         protect=settings.cluster.deletion_protection,
     )

@@ -10,7 +10,7 @@ from srvmod.contract.account_needs import (
     WeightsNeeds,
 )
 from srvmod.infra import identifiers, versions
-from srvmod.infra.aws.network import INTERFACE_ENDPOINTS
+from srvmod.infra.aws.network import interface_endpoints
 from srvmod.infra.settings import ChartMode, NatGateways, Settings
 
 KEY_PURPOSES = ("logs", "secrets", "weights")
@@ -60,7 +60,7 @@ def _network(settings: Settings) -> NetworkNeeds:
         vpc_name=identifiers.vpc_name(settings),
         nat_gateways=0 if existing else gateways[network.nat_gateways],
         nat_name_prefix=identifiers.names(settings).of("nat-"),
-        interface_endpoints=0 if existing else len(INTERFACE_ENDPOINTS),
+        interface_endpoints=0 if existing else len(interface_endpoints(settings)),
     )
 
 

@@ -8,7 +8,7 @@ import pulumi_aws as aws
 
 from srvmod.infra.aws.flow_logs import FlowLogs, FlowLogsArgs
 from srvmod.infra.aws.names import DISCOVERY_TAG, VPC, Account, Names
-from srvmod.infra.settings import NatGateways
+from srvmod.infra.settings import NatGateways, PrometheusKind, Settings
 
 EVERYWHERE = "0.0.0.0/0"
 HTTPS = 443
@@ -26,8 +26,18 @@ INTERFACE_ENDPOINTS = (
     "elasticloadbalancing",
     "logs",
 )
-"""Services that nodes, Karpenter, the pod identity agent and the load balancer controller call; with them a
-cluster without NAT still works."""
+"""Services that nodes, Karpenter, the pod identity agent and the load balancer controller call."""
+
+
+def interface_endpoints(settings: Settings) -> tuple[str, ...]:
+    """Services that the VPC has an endpoint for. Without NAT there is no other way: then also for Session Manager,
+    by which people reach a private API, and for what Prometheus, KEDA and Alertmanager call."""
+    if settings.network.nat_gateways is not NatGateways.NONE:
+        return INTERFACE_ENDPOINTS
+    monitoring = settings.monitoring
+    metrics = ("aps-workspaces",) if monitoring.prometheus is PrometheusKind.AMAZON else ()
+    alerts = ("sns",) if monitoring.alert_topic_arn else ()
+    return (*INTERFACE_ENDPOINTS, "ssmmessages", *metrics, *alerts)
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,7 @@ class NewNetwork:
     cidr: str
     zones: Sequence[Zone]
     nat: NatGateways = NatGateways.PER_ZONE
+    endpoints: Sequence[str] = INTERFACE_ENDPOINTS
     flow_logs: bool = True
     protect: bool = False
 
@@ -133,7 +144,7 @@ class Network(pulumi.ComponentResource):
                     nat_gateway_id=gateways[min(index, len(gateways) - 1)].id,
                     opts=self._child,
                 )
-        self._endpoints(vpc, network.cidr, private, tables)
+        self._endpoints(vpc, network, private, tables)
         if network.flow_logs:
             args = self._args
             FlowLogs(
@@ -205,7 +216,7 @@ class Network(pulumi.ComponentResource):
     def _endpoints(
         self,
         vpc: aws.ec2.Vpc,
-        cidr: str,
+        network: NewNetwork,
         subnets: Sequence[aws.ec2.Subnet],
         tables: Sequence[aws.ec2.RouteTable],
     ) -> None:
@@ -225,7 +236,7 @@ class Network(pulumi.ComponentResource):
             ip_protocol="tcp",
             from_port=HTTPS,
             to_port=HTTPS,
-            cidr_ipv4=cidr,
+            cidr_ipv4=network.cidr,
             tags=names.tags("endpoints-https"),
             opts=self._child,
         )
@@ -238,7 +249,7 @@ class Network(pulumi.ComponentResource):
             tags=names.tags("s3"),
             opts=self._child,
         )
-        for service in INTERFACE_ENDPOINTS:
+        for service in network.endpoints:
             part = service.replace(".", "-")
             aws.ec2.VpcEndpoint(
                 f"{name}-{part}",

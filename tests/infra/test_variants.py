@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
+from srvmod.infra.aws.network import interface_endpoints
 from srvmod.infra.render.environments import graph_of
 from srvmod.infra.render.recorder import Graph
-from srvmod.infra.settings import load_stack_file
-from tests.infra.environment import ROOT
+from srvmod.infra.settings import NatGateways, PrometheusKind, Settings, load_stack_file
+from tests.infra.environment import ROOT, settings_of
 from tests.infra.test_graph import one
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
@@ -58,7 +59,9 @@ def test_without_nat_nothing_leads_out(tmp_path: Path) -> None:
     assert "role" not in spec, "Karpenter would ask IAM, which has no endpoint, for a profile"
     assert spec["instanceProfile"] == profile["name"]
     services = {endpoint.inputs["serviceName"] for endpoint in graph.of_type("aws:ec2/vpcEndpoint:VpcEndpoint")}
-    assert {"com.amazonaws.us-east-1.s3", "com.amazonaws.us-east-1.sts", "com.amazonaws.us-east-1.eks-auth"} <= services
+    near = {"s3", "sts", "eks-auth", "ssmmessages"}
+    assert {f"com.amazonaws.us-east-1.{name}" for name in near} <= services
+    assert "com.amazonaws.us-east-1.sns" not in services
     releases = {release.inputs["name"]: release.inputs for release in graph.of_type("kubernetes:helm.sh/v3:Release")}
     assert releases["karpenter"]["values"]["settings"]["isolatedVPC"] is True
     assert all(release["chart"].startswith(f"oci://{mirror}/charts/") for release in releases.values())
@@ -66,6 +69,15 @@ def test_without_nat_nothing_leads_out(tmp_path: Path) -> None:
         if resource.type.startswith("kubernetes:") and resource.type != "kubernetes:helm.sh/v3:Release":
             assert "docker.io/" not in str(resource.inputs), resource.urn
             assert "nvcr.io/" not in str(resource.inputs), resource.urn
+
+
+def test_without_nat_what_monitoring_calls_has_endpoints() -> None:
+    settings = settings_of("staging")
+    isolated = settings.network.model_copy(update={"nat_gateways": NatGateways.NONE})
+    amazon = settings.monitoring.model_copy(update={"prometheus": PrometheusKind.AMAZON, "alert_topic_arn": "arn"})
+    sections = {name: getattr(settings, name) for name in Settings.model_fields}
+    alone = Settings.model_construct(**{**sections, "network": isolated, "monitoring": amazon})
+    assert {*interface_endpoints(alone)} - {*interface_endpoints(settings)} == {"ssmmessages", "aps-workspaces", "sns"}
 
 
 def test_a_single_nat_serves_all_zones(tmp_path: Path) -> None:
