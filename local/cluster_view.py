@@ -5,43 +5,37 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kubernetes.client import AppsV1Api, CoreV1Api, CustomObjectsApi
-
-from srvmod.local.kube import api_client, untyped
+from srvmod.local.api import Api, Object
 
 WEIGHTS_TAINT = "srvmod.dev/weights-cold"
 PRETENDED = "srvmod.dev/pretended"
 ENGINES_ANNOTATION = "srvmod.dev/engines"
 """The scaler's minimum, as the program notes it on the Deployment."""
+ENGINE_PODS = "/api/v1/namespaces/serving/pods"
+TIMEOUT_SECONDS = 5.0
 
 
 class ClusterView:
     """Asks one cluster, over connections that are kept between questions."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        client = api_client(kubeconfig)
-        self.core, self.apps, self.objects = (
-            untyped(CoreV1Api(client)),
-            untyped(AppsV1Api(client)),
-            untyped(CustomObjectsApi(client)),
-        )
+        self.api = Api(kubeconfig, TIMEOUT_SECONDS)
 
     def nodes(self) -> list[dict[str, Any]]:
         """One entry per p5 node: name, instanceType, ready, weightsReady, pretended, engines with GPUs, readiness."""
-        pods = self.core.list_namespaced_pod(
-            "serving", label_selector="app.kubernetes.io/name=engine", _request_timeout=5
-        ).items
-        seen = [_node(node, pods) for node in self.core.list_node(_request_timeout=5).items]
+        pods = self.api.get(f"{ENGINE_PODS}?labelSelector=app.kubernetes.io%2Fname%3Dengine")["items"]
+        seen = [_node(node, pods) for node in self.api.get("/api/v1/nodes")["items"]]
         return sorted(seen, key=lambda n: n["name"])
 
     def engines_wanted(self) -> int:
         """Engines that have to be there: the Deployment's replicas, and what its scaler will make of them at once."""
-        deployment = self.apps.read_namespaced_deployment("engine", "serving")
-        return max(deployment.spec.replicas, int((deployment.metadata.annotations or {}).get(ENGINES_ANNOTATION, 0)))
+        deployment = self.api.get("/apis/apps/v1/namespaces/serving/deployments/engine")
+        noted = deployment["metadata"].get("annotations", {}).get(ENGINES_ANNOTATION, 0)
+        return max(deployment["spec"].get("replicas", 0), int(noted))
 
     def node_class_problem(self) -> str:
         """Why Karpenter doesn't launch: the node classes' conditions that aren't True, in Karpenter's own words."""
-        found = self.objects.list_cluster_custom_object("karpenter.k8s.aws", "v1", "ec2nodeclasses")
+        found = self.api.get("/apis/karpenter.k8s.aws/v1/ec2nodeclasses")
         wrong = [
             f"{item['metadata']['name']}: {c['type']}={c['status']}: {c.get('message') or c.get('reason', '')}"
             for item in found["items"]
@@ -51,27 +45,33 @@ class ClusterView:
         return "; ".join(wrong)
 
 
-def _node(node: Any, pods: list[Any]) -> dict[str, Any]:
-    labels, annotations = node.metadata.labels or {}, node.metadata.annotations or {}
+def _node(node: Object, pods: list[Object]) -> dict[str, Any]:
+    meta = node["metadata"]
     return {
-        "name": node.metadata.name,
-        "instanceType": labels.get("node.kubernetes.io/instance-type", ""),
-        "ready": _ready(node.status),
-        "pretended": annotations.get(PRETENDED) == "true",
-        "weightsReady": WEIGHTS_TAINT not in {t.key for t in node.spec.taints or []},
+        "name": meta["name"],
+        "instanceType": meta.get("labels", {}).get("node.kubernetes.io/instance-type", ""),
+        "ready": _ready(node),
+        "pretended": meta.get("annotations", {}).get(PRETENDED) == "true",
+        "weightsReady": WEIGHTS_TAINT not in {taint["key"] for taint in node["spec"].get("taints", [])},
         "engines": [
-            {"name": p.metadata.name, "ready": _ready(p.status), "gpus": _gpus(p), "podIp": p.status.pod_ip}
-            for p in sorted(pods, key=lambda p: p.metadata.name)
-            if p.spec.node_name == node.metadata.name
+            {
+                "name": pod["metadata"]["name"],
+                "ready": _ready(pod),
+                "gpus": _gpus(pod),
+                "podIp": pod["status"].get("podIP"),
+            }
+            for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"])
+            if pod["spec"].get("nodeName") == meta["name"]
         ],
     }
 
 
-def _ready(status: Any) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in status.conditions or [])
+def _ready(item: Object) -> bool:
+    conditions = item.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
-def _gpus(pod: Any) -> list[int]:
+def _gpus(pod: Object) -> list[int]:
     """GPU indices that the node gave the pod, from the annotation that the launcher copies from the kubelet."""
-    text = (pod.metadata.annotations or {}).get("srvmod.dev/gpus", "")
+    text = pod["metadata"].get("annotations", {}).get("srvmod.dev/gpus", "")
     return [int(item) for item in text.split(",") if item]

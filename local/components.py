@@ -10,7 +10,7 @@ from pathlib import Path
 
 from srvmod.local import facts
 from srvmod.local.health import HealthCheck, aws_health, http_health
-from srvmod.local.kube import write_kubeconfig
+from srvmod.local.kubeconfig import write_kubeconfig
 from srvmod.local.paths import State
 from srvmod.local.pki import Authority
 

@@ -14,10 +14,13 @@ from typing import Any
 
 import yaml
 
+from srvmod.local.api import Api, ApiError
 from srvmod.local.errors import LocalError
 from srvmod.local.paths import State
 
 AT_ONCE = 4
+TIMEOUT_SECONDS = 120.0
+"""The API server compiles a CRD's rules before it answers: seconds on a busy machine."""
 
 
 _Base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -50,25 +53,20 @@ def load(files: Sequence[Path], cache: Path) -> list[dict[str, Any]]:
 
 def apply(state: State) -> None:
     """Create what isn't there, once per stack (a marker says that it was done). A stack lives with one set of tools."""
-    from kubernetes.client import ApiextensionsV1Api
-    from kubernetes.client.exceptions import ApiException
-
-    from srvmod.local.kube import api_client
     from srvmod.tools import crd_paths
 
     marker = state.run / "crds-applied"
     if marker.exists():
         return
-    api = ApiextensionsV1Api(api_client(state.kubeconfig))
+    api = Api(state.kubeconfig, TIMEOUT_SECONDS)
 
     def create(crd: dict[str, Any]) -> None:
         try:
-            api.create_custom_resource_definition(crd, _preload_content=False)
-        except ApiException as error:
+            api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
+        except ApiError as error:
             if error.status != 409:
                 raise LocalError(
-                    f"CRD {crd['metadata']['name']} was refused ({error.status}): {str(error.body)[:600]}",
-                    "run `srvmod local up` again",
+                    f"CRD {crd['metadata']['name']} was refused: {str(error)[:600]}", "run `srvmod local up` again"
                 ) from error
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -11,38 +11,33 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kubernetes.client import ApiClient, CoreV1Api
-from kubernetes.client.exceptions import ApiException
-
-from srvmod.local.kube import api_client, untyped
+from srvmod.local.api import Api, ApiError
 from srvmod.local.waiting import crd_established, until
 
 CERTS = Path("/certs")
 
 
-def write_certificates(client: ApiClient, namespace: str, binary: str) -> None:
+def write_certificates(api: Api, namespace: str, binary: str) -> None:
     """Let the controller's own certgen make its Secrets (once), then lay its files under /certs."""
-    core = untyped(CoreV1Api(client))
     try:
-        core.create_namespace({"metadata": {"name": namespace}})
-    except ApiException as error:
+        api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+    except ApiError as error:
         if error.status != 409:
             raise
-    names = {secret.metadata.name for secret in core.list_namespaced_secret(namespace).items}
-    if "envoy-gateway" not in names:
+    path = f"/api/v1/namespaces/{namespace}/secrets/envoy-gateway"
+    if api.get_or_none(path) is None:
         subprocess.run([binary, "certgen", "--disable-topology-injector"], check=True)
-    secret = core.read_namespaced_secret("envoy-gateway", namespace)
     CERTS.mkdir(exist_ok=True)
-    for name, value in secret.data.items():
+    for name, value in api.get(path)["data"].items():
         (CERTS / name).write_bytes(base64.b64decode(value))
 
 
 def main() -> None:
     binary, config = sys.argv[1:]
-    client = api_client(Path(os.environ["KUBECONFIG"]))
+    api = Api(Path(os.environ["KUBECONFIG"]))
     for crd in ("referencegrants.gateway.networking.k8s.io", "envoyproxies.gateway.envoyproxy.io"):
-        until(f"CRD {crd}", lambda crd=crd: crd_established(client, crd))
-    write_certificates(client, os.environ["ENVOY_GATEWAY_NAMESPACE"], binary)
+        until(f"CRD {crd}", lambda crd=crd: crd_established(api, crd))
+    write_certificates(api, os.environ["ENVOY_GATEWAY_NAMESPACE"], binary)
     os.execv(binary, [binary, "server", "--config-path", config])
 
 

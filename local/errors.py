@@ -56,6 +56,7 @@ def _careful_low_disk(root: Path) -> str:
 
 
 def _explain(error: Exception, root: Path) -> LocalError:
+    from srvmod.local.api import ApiError
     from srvmod.local.nodes.images.layer import PackingError
     from srvmod.local.nodes.leftovers import LeftoverError
     from srvmod.tools import ToolError
@@ -73,9 +74,9 @@ def _explain(error: Exception, root: Path) -> LocalError:
         known = _of_system(error, root)
     if known is not None:
         return known
-    if (module := type(error).__module__.split(".")[0]) in ("kubernetes", "urllib3", "botocore"):
-        asked = "the simulated AWS" if module == "botocore" else "the API server"
-        said = str(getattr(error, "reason", "") or error).strip().splitlines() or [""]
+    if isinstance(error, ApiError) or type(error).__module__.split(".")[0] == "botocore":
+        asked = "the API server" if isinstance(error, ApiError) else "the simulated AWS"
+        said = str(error).strip().splitlines() or [""]
         return LocalError(
             f"{asked} didn't do what was asked: {type(error).__name__}: {said[0][:300]}",
             "`srvmod local status` says what is down; `srvmod local up` starts it again",

@@ -1,11 +1,13 @@
-"""How the health of a component is asked."""
+"""How the health of a component is asked, and how a component of ours answers."""
 
 from __future__ import annotations
 
 import functools
 import http.client
+import http.server
 import json
 import ssl
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -78,3 +80,22 @@ def _get(url: str, context: ssl.SSLContext | None, timeout_seconds: float) -> tu
         return f"GET {url}: status {error.code}{': ' + said if said else ''}", b""
     except (OSError, http.client.HTTPException) as error:
         return f"GET {url}: {getattr(error, 'reason', '') or error or type(error).__name__}", b""
+
+
+def answer_health(address: tuple[str, int], problem: Callable[[], str]) -> None:
+    """Answers every GET at `address` from a thread: 200 when `problem()` is empty, else 503 with its words."""
+
+    class Health(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = problem()
+            content = (found or "ok").encode()
+            self.send_response(503 if found else 200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Health questions aren't news."""
+
+    server = http.server.ThreadingHTTPServer(address, Health)
+    threading.Thread(target=server.serve_forever, name="health", daemon=True).start()

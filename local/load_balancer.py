@@ -11,17 +11,18 @@ import itertools
 import logging
 import random
 import socket
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kubernetes.client import CoreV1Api, DiscoveryV1Api
-
 from srvmod.local import facts
-from srvmod.local.kube import api_client, untyped
+from srvmod.local.api import Api, ApiError, Mirror, Object
 
 log = logging.getLogger("load-balancer")
 HEALTH_PORT = 9180
-REFRESH_SECONDS = 0.5
+SERVICES, SLICES = "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices"
+RETRY_SECONDS = 0.5
 CHUNK_BYTES = 256 * 1024
 Address = tuple[str, int]
 
@@ -80,45 +81,67 @@ class Services:
     """Follows Services of type LoadBalancer: sets their address, collects their ready endpoints."""
 
     def __init__(self, kubeconfig: Path, targets: Targets) -> None:
-        client = api_client(kubeconfig)
-        self.core, self.discovery, self.targets = untyped(CoreV1Api(client)), untyped(DiscoveryV1Api(client)), targets
+        self.api, self.targets = Api(kubeconfig), targets
+        self.changed = threading.Event()
+        self.services, self.slices = (Mirror(self.api, path, self.changed.set) for path in (SERVICES, SLICES))
         self.address_of: dict[str, str] = {}
         self.free = (f"10.88.0.{last}" for last in itertools.count(100))
 
+    def follow(self) -> None:
+        """Works until the process ends. What is known stays in use while the API server is away."""
+        self.services.start()
+        self.slices.start()
+        while True:
+            self.changed.wait()
+            self.changed.clear()
+            try:
+                self.refresh()
+            except ApiError as error:
+                log.warning("refresh: %s", error)
+                threading.Timer(RETRY_SECONDS, self.changed.set).start()
+
     def refresh(self) -> None:
-        ready: list[Address] = []
-        for service in self.core.list_service_for_all_namespaces().items:
-            if service.spec.type != "LoadBalancer":
-                continue
-            name, namespace = service.metadata.name, service.metadata.namespace
-            if not (service.status.load_balancer and service.status.load_balancer.ingress):
-                uid = service.metadata.uid
-                if uid not in self.address_of:
-                    self.address_of[uid] = next(self.free)
-                address = self.address_of[uid]
-                self.core.patch_namespaced_service_status(
-                    name, namespace, {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
-                )
-                log.info("service %s/%s: address %s", namespace, name, address)
-            slices = self.discovery.list_namespaced_endpoint_slice(
-                namespace, label_selector=f"kubernetes.io/service-name={name}"
-            ).items
-            for piece in slices:
-                port = next((p.port for p in piece.ports or [] if p.port), None)
-                for endpoint in piece.endpoints or []:
-                    if port and endpoint.conditions.ready:
-                        ready += [(address, port) for address in endpoint.addresses]
+        """Once over what is seen now. Raises ApiError when an address can't be given."""
+        if not (self.services.synced and self.slices.synced):
+            return
+        wanted = {name: item for name, item in self.services.objects.items() if _balanced(item)}
+        ready = [
+            address for item in self.slices.objects.values() if _service(item) in wanted for address in _ready(item)
+        ]
         if sorted(ready) != sorted(self.targets.addresses):
             log.info("endpoint targets: %s", ready)
         self.targets.addresses = ready
+        for service in wanted.values():
+            if not service["status"].get("loadBalancer", {}).get("ingress"):
+                self._give_address(service)
 
-    async def follow(self) -> None:
-        while True:
-            try:
-                await asyncio.to_thread(self.refresh)
-            except Exception as error:  # the API server may restart; what is known stays in use
-                log.warning("refresh: %s", error)
-            await asyncio.sleep(REFRESH_SECONDS)
+    def _give_address(self, service: Object) -> None:
+        meta = service["metadata"]
+        if meta["uid"] not in self.address_of:
+            self.address_of[meta["uid"]] = next(self.free)
+        address = self.address_of[meta["uid"]]
+        self.api.patch(
+            f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}/status",
+            {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}},
+        )
+        log.info("service %s/%s: address %s", meta["namespace"], meta["name"], address)
+
+
+def _balanced(service: Object) -> bool:
+    return service["spec"].get("type") == "LoadBalancer"
+
+
+def _service(piece: Object) -> str:
+    """The mirror's key of the Service that an EndpointSlice belongs to."""
+    meta = piece["metadata"]
+    return f"{meta['namespace']}/{meta.get('labels', {}).get('kubernetes.io/service-name', '')}"
+
+
+def _ready(piece: Object) -> Iterator[Address]:
+    port = next((port["port"] for port in piece.get("ports") or [] if port.get("port")), None)
+    for endpoint in piece.get("endpoints") or []:
+        if port and endpoint.get("conditions", {}).get("ready"):
+            yield from ((address, port) for address in endpoint["addresses"])
 
 
 async def _healthz(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,7 +160,7 @@ async def serve(listeners: dict[str, int], kubeconfig: Path) -> None:
     for name, descriptor in listeners.items():
         await asyncio.start_server(Relay(name, known[name]).accept, sock=socket.socket(fileno=descriptor))
     await asyncio.start_server(_healthz, "127.0.0.1", HEALTH_PORT)
-    await Services(kubeconfig, gateway).follow()
+    await asyncio.to_thread(Services(kubeconfig, gateway).follow)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ Targets are changed through their scale subresource, as an autoscaler does it.
 
 from __future__ import annotations
 
-import http.server
 import logging
 import sys
 import threading
@@ -17,14 +16,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from srvmod.local.nodes.api import Api, ApiError
+from srvmod.local.api import Api, ApiError, Mirror
+from srvmod.local.health import answer_health
 
 log = logging.getLogger(__name__)
 
 HEALTH = ("127.0.0.1", 9182)
 SCALED_OBJECTS = "/apis/keda.sh/v1alpha1/scaledobjects"
 LOOK_SECONDS = 2.0
-RETRY_SECONDS = 0.5
 STALLED_SECONDS = 15.0
 MESSAGE = "simulated: minReplicaCount is held on the target, no metric is asked for"
 
@@ -96,53 +95,31 @@ class Scaler:
 
     def __init__(self, api: Api) -> None:
         self.api = api
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.watch_problem = "starting"
         self.failures: dict[str, str] = {}
         self.last_round = 0.0
-        self.synced = False
         self._changed = threading.Event()
+        self.objects = Mirror(api, SCALED_OBJECTS, self._changed.set)
 
     def run(self) -> None:
         """Works until the process ends."""
-        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        self.objects.start()
         while True:
             self._changed.wait(LOOK_SECONDS)
             self._changed.clear()
-            if self.synced:
+            if self.objects.synced:
                 self.round()
 
     def problem(self) -> str:
         """Why it isn't healthy; empty when it is."""
-        if self.watch_problem:
-            return f"ScaledObjects can't be watched: {self.watch_problem}"
+        if self.objects.problem:
+            return f"ScaledObjects can't be watched: {self.objects.problem}"
         if time.monotonic() - self.last_round > STALLED_SECONDS:
             return f"no progress for more than {STALLED_SECONDS:.0f} s"
         return "; ".join(f"{name}: {failure}" for name, failure in sorted(self.failures.items()))
 
-    def _watch(self) -> None:
-        while True:
-            try:
-                fresh: dict[str, dict[str, Any]] | None = {}
-                for event, item in self.api.watch(SCALED_OBJECTS):
-                    if event == "SYNCED":
-                        self.objects, fresh, self.synced, self.watch_problem = fresh or {}, None, True, ""
-                    else:
-                        known = dict(self.objects) if fresh is None else fresh
-                        key = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-                        known.pop(key, None)
-                        if event != "DELETED":
-                            known[key] = item
-                        if fresh is None:
-                            self.objects = known
-                    self._changed.set()
-            except ApiError as error:
-                self.watch_problem = str(error)
-                time.sleep(RETRY_SECONDS)
-
     def round(self) -> None:
         """Looks at every ScaledObject once."""
-        objects = self.objects
+        objects = self.objects.objects
         for name, item in objects.items():
             try:
                 failure = "; ".join(problems(item["spec"])) or self._hold(item)
@@ -189,21 +166,7 @@ class Scaler:
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     scaler = Scaler(Api(Path(sys.argv[1])))
-
-    class Health(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            problem = scaler.problem()
-            content = (problem or "ok").encode()
-            self.send_response(503 if problem else 200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Health questions aren't news."""
-
-    server = http.server.ThreadingHTTPServer(HEALTH, Health)
-    threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
+    answer_health(HEALTH, scaler.problem)
     scaler.run()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from srvmod.local import facts, namespace
 from srvmod.local.errors import LocalError, low_disk
-from srvmod.local.kube import write_kubeconfig
+from srvmod.local.kubeconfig import write_kubeconfig
 from srvmod.local.locking import locked
 from srvmod.local.nodes.view import components as node_processes
 from srvmod.local.paths import State

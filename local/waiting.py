@@ -5,10 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kubernetes.client import ApiClient, ApiextensionsV1Api
-from kubernetes.client.exceptions import ApiException
-
-from srvmod.local.kube import untyped
+from srvmod.local.api import Api, ApiError
 
 POLL_SECONDS = 0.5
 
@@ -20,10 +17,11 @@ def until(what: str, probe: Callable[[], bool]) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def crd_established(client: ApiClient, name: str) -> bool:
+def crd_established(api: Api, name: str) -> bool:
     """Whether a CRD is there and served; False also while the API server can't be asked."""
     try:
-        crd = untyped(ApiextensionsV1Api(client)).read_custom_resource_definition(name)
-    except (ApiException, OSError):
+        crd = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+    except ApiError:
         return False
-    return any(c.type == "Established" and c.status == "True" for c in crd.status.conditions or [])
+    conditions = crd.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)

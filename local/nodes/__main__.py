@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import http.server
 import logging
 import sys
-import threading
 from pathlib import Path
 
 from srvmod.local import nodes
 from srvmod.local.facts import REAL_NODE_SLOTS
+from srvmod.local.health import answer_health
 from srvmod.local.paths import State, default_state
 
 HEALTH = ("127.0.0.1", 9181)
@@ -18,7 +17,7 @@ HEALTH = ("127.0.0.1", 9181)
 
 def launcher(arguments: argparse.Namespace) -> None:
     """Turns Karpenter's Node objects into machines; ends with the stack's namespaces."""
-    from srvmod.local.nodes.api import Api
+    from srvmod.local.api import Api
     from srvmod.local.nodes.images.pack import packed
     from srvmod.local.nodes.launcher import Launcher
     from srvmod.local.nodes.paths import Slot
@@ -33,21 +32,7 @@ def launcher(arguments: argparse.Namespace) -> None:
     tools, cluster = Toolset.find(), Cluster(api.server, authority)
     machines = [RealNode(Slot(state, number), tools, cluster) for number in range(arguments.slots)]
     running = Launcher(api, machines, packed(state), PretendedNodes(api, state, authority.cert_file))
-
-    class Health(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            problem = running.problem()
-            content = (problem or "ok").encode()
-            self.send_response(503 if problem else 200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Health questions aren't news."""
-
-    server = http.server.ThreadingHTTPServer(HEALTH, Health)
-    threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
+    answer_health(HEALTH, running.problem)
     running.run()
 
 

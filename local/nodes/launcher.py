@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from srvmod.local.api import Api, ApiError, Mirror
 from srvmod.local.nodes import allocations, config
-from srvmod.local.nodes.api import Api, ApiError
 from srvmod.local.nodes.assignment import PRETENDED, decide, in_order, is_pretended
 from srvmod.local.nodes.images.pack import Image
 from srvmod.local.nodes.pretended import PretendedNodes
@@ -25,7 +25,6 @@ from srvmod.local.nodes.userdata import kubelet_settings
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.5
-RETRY_SECONDS = 0.5
 JOB_RETRY_SECONDS = 2.0
 RESTART_SECONDS = 5.0  # as RestartSec of the kubelet's unit on EKS
 STALLED_SECONDS = 15.0
@@ -86,11 +85,10 @@ class Launcher:
         self.machines = [Machine(node) for node in machines]
         self.images = images
         self.pretended = pretended
-        self.nodes: dict[str, dict[str, Any]] = {}
-        self.synced = False
         self.last_tick = 0.0
-        self.watch_problem = "starting"
         self._changed = threading.Event()
+        # Its last known Nodes stay: an API server that is away doesn't switch machines off.
+        self.nodes = Mirror(api, "/api/v1/nodes", self._changed.set)
 
     # --- state ---------------------------------------------------------------------------------------------
 
@@ -100,47 +98,26 @@ class Launcher:
             occupant = machine.node.occupant()
             machine.holder = (occupant.name, occupant.uid) if occupant else None
             machine.submit("getting ready", lambda machine=machine: self._get_ready(machine))
-        threading.Thread(target=self._watch, name="watch", daemon=True).start()
+        self.nodes.start()
         while True:
-            if self.synced:
+            if self.nodes.synced:
                 self.tick()
             self._changed.wait(TICK_SECONDS)
             self._changed.clear()
 
     def problem(self) -> str:
         """Why the launcher isn't healthy; empty when it is."""
-        if self.watch_problem:
-            return f"Nodes can't be watched: {self.watch_problem}"
+        if self.nodes.problem:
+            return f"Nodes can't be watched: {self.nodes.problem}"
         if time.monotonic() - self.last_tick > STALLED_SECONDS:
             return f"no progress for more than {STALLED_SECONDS:.0f} s"
         return next((machine.problem for machine in self.machines if machine.problem), "")
-
-    def _watch(self) -> None:
-        while True:
-            try:
-                fresh: dict[str, dict[str, Any]] | None = {}
-                for kind, item in self.api.watch("/api/v1/nodes"):
-                    if kind == "SYNCED":
-                        self.nodes, fresh, self.synced, self.watch_problem = fresh or {}, None, True, ""
-                    else:
-                        # Replaced as a whole, so that the other thread never sees a half-changed mapping.
-                        target = dict(self.nodes) if fresh is None else fresh
-                        target.pop(item["metadata"]["name"], None)
-                        if kind != "DELETED":
-                            target[item["metadata"]["name"]] = item
-                        if fresh is None:
-                            self.nodes = target
-                    self._changed.set()
-            except ApiError as error:
-                # The last known Nodes stay: an API server that is away doesn't switch machines off.
-                self.watch_problem = str(error)
-                time.sleep(RETRY_SECONDS)
 
     # --- one round -----------------------------------------------------------------------------------------
 
     def tick(self) -> None:
         """Compares what is with what should be, and starts the jobs that bring them together."""
-        nodes = self.nodes
+        nodes = self.nodes.objects
         idle = [machine for machine in self.machines if not machine.busy and machine.ready]
         for machine in self.machines:
             if not machine.busy and not machine.ready:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from srvmod.local.nodes.api import Api, ApiError
+from srvmod.local.api import Api, ApiError
 from srvmod.local.nodes.process import Daemon
 from srvmod.local.paths import REPO, State
 

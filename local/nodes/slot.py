@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from srvmod.local.facts import BRIDGE, BRIDGE_ADDRESS
-from srvmod.local.kube import write_kubeconfig
+from srvmod.local.kubeconfig import write_kubeconfig
 from srvmod.local.nodes import cgroups, config, hardware
 from srvmod.local.nodes.images.importer import Importer
 from srvmod.local.nodes.images.pack import Image

@@ -30,9 +30,10 @@ from kubernetes.client.exceptions import ApiException
 from srvmod.infra import identifiers
 from srvmod.infra.settings import Settings, load_stack_file
 from srvmod.local import crds
-from srvmod.local.kube import api_client, write_kubeconfig
+from srvmod.local.kubeconfig import write_kubeconfig
 from srvmod.local.pki import Authority
 from srvmod.tools import crd_paths, ensure
+from tests.acceptance.cluster_client import api_client
 from tests.acceptance.controllers import Controllers
 
 REPO = Path(__file__).parents[2]

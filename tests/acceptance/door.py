@@ -42,6 +42,25 @@ MISSING = (
     ("serving.kserve.io", "v1beta1", "InferenceService"),
     ("serving.kserve.io", "v1alpha1", "LLMInferenceService"),
     ("serving.kserve.io", "v1alpha1", "ServingRuntime"),
+    ("serving.kserve.io", "v1alpha1", "LLMInferenceServiceConfig"),
+    ("serving.knative.dev", "v1", "Service"),
+    ("argoproj.io", "v1alpha1", "Rollout"),
+    ("argoproj.io", "v1alpha1", "Application"),
+    ("argoproj.io", "v1alpha1", "Workflow"),
+    ("argoproj.io", "v1alpha1", "WorkflowTemplate"),
+    ("helm.toolkit.fluxcd.io", "v2", "HelmRelease"),
+    ("helm.cattle.io", "v1", "HelmChart"),
+    ("jobset.x-k8s.io", "v1alpha2", "JobSet"),
+    ("nvidia.com", "v1alpha1", "DynamoGraphDeployment"),
+    ("apps.nvidia.com", "v1alpha1", "NIMService"),
+    ("kubeai.org", "v1", "Model"),
+    ("production-stack.vllm.ai", "v1alpha1", "VLLMRuntime"),
+    ("acme.io", "v1", "ModelServer"),
+    ("acme.io", "v1", "Cache"),
+    ("security.istio.io", "v1", "AuthorizationPolicy"),
+    ("template.openshift.io", "v1", "Template"),
+    ("apps.openshift.io", "v1", "DeploymentConfig"),
+    ("monitoring.coreos.com", "v1", "PrometheusRule"),
     ("networking.istio.io", "v1", "VirtualService"),
     ("networking.istio.io", "v1alpha3", "EnvoyFilter"),
 )
@@ -151,7 +170,7 @@ def _set(node: Any, path: list[str], value: Any) -> None:
 def opened(folder: Path) -> Iterator[Door]:
     """A control plane with the policies; ends with the block."""
     with cluster(folder) as (_, _, kubeconfig):
-        from srvmod.local.kube import api_client
+        from tests.acceptance.cluster_client import api_client
 
         door = Door(api_client(kubeconfig))
         prepare(door)

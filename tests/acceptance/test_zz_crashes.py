@@ -17,7 +17,8 @@ from tests.acceptance.machine import left_behind, processes_of
 pytestmark = pytest.mark.acceptance
 
 CONTROL_PLANE = ("kube-scheduler", "kube-controller-manager", "karpenter", "envoy-gateway", "coredns", "kwok",
-                 "load-balancer", "node-launcher", "simulated-aws", "simulated-scaler", "kube-apiserver", "etcd")  # fmt: skip
+                 "load-balancer", "node-launcher", "simulated-aws", "simulated-scaler", "kube-apiserver",
+                 "etcd")  # fmt: skip
 NODE = ("kubelet", "containerd", "gpu-plugin", "namespace")
 SHORT = ("karpenter", "simulated-aws", "kubelet")
 FULL = bool(os.environ.get("SRVMOD_FULL"))

@@ -15,7 +15,7 @@ from kubernetes import watch
 from kubernetes.client import CoreV1Api
 from urllib3.exceptions import HTTPError
 
-from srvmod.local.kube import api_client
+from tests.acceptance.cluster_client import api_client
 from tests.acceptance.conftest import Stack
 
 WEIGHTS_TAINT = "srvmod.dev/weights-cold"

@@ -10,7 +10,7 @@ import pytest
 
 from srvmod.infra.serving.documents.scaler import Scaler as Declared
 from srvmod.infra.serving.documents.scaler import scaled_object
-from srvmod.local.nodes.api import ApiError
+from srvmod.local.api import ApiError
 from srvmod.local.scaler import MESSAGE, Scaler, problems
 
 SCALE = "/apis/apps/v1/namespaces/serving/deployments/engine/scale"
@@ -40,8 +40,8 @@ def declared(least: int = 5) -> dict[str, Any]:
 
 def scaler(api: Api, *items: dict[str, Any]) -> Scaler:
     found = Scaler(api)  # type: ignore[arg-type]
-    found.objects = {f"serving/{item['metadata']['name']}": item for item in items}
-    found.watch_problem = ""
+    found.objects.objects = {f"serving/{item['metadata']['name']}": item for item in items}
+    found.objects.problem = ""
     found.round()
     return found
 
@@ -129,7 +129,7 @@ def test_an_api_server_that_refuses_is_told_and_forgotten_when_it_answers() -> N
 def test_an_object_that_is_gone_takes_its_problem_along() -> None:
     found = scaler(Api(None), declared())
     assert found.problem()
-    found.objects = {}
+    found.objects.objects = {}
     found.round()
     assert found.problem() == ""
 

@@ -85,10 +85,11 @@ def test_errors_of_the_rooms_keep_their_words(tmp_path: Path) -> None:
 
 def test_clients_errors_say_who_was_asked(tmp_path: Path) -> None:
     from botocore.exceptions import EndpointConnectionError
-    from kubernetes.client.exceptions import ApiException
+
+    from srvmod.local.api import ApiError
 
     assert "simulated AWS" in explain(EndpointConnectionError(endpoint_url="http://x"), tmp_path).what
-    refused = explain(ApiException(status=503, reason="Service Unavailable"), tmp_path)
+    refused = explain(ApiError(503, "GET /api/v1/nodes: 503 Service Unavailable"), tmp_path)
     assert "API server" in refused.what
     assert "Service Unavailable" in refused.what
     assert "local up" in refused.fix

@@ -1,12 +1,14 @@
-"""The few calls to the API server that the launcher makes. Plain HTTP: it starts in milliseconds and stays small."""
+"""The local stack's one client of the API server. Plain HTTP: what uses it starts in milliseconds and stays small."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import ssl
+import threading
+import time
 import urllib.parse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,9 @@ import yaml
 
 TIMEOUT_SECONDS = 10.0
 WATCH_SECONDS = 240
+RETRY_SECONDS = 0.5
+
+Object = dict[str, Any]
 
 
 class ApiError(Exception):
@@ -25,9 +30,12 @@ class ApiError(Exception):
 
 
 class Api:
-    """A client made from a kubeconfig that names certificate files, as `kube.write_kubeconfig` writes it."""
+    """A client made from a kubeconfig that names certificate files, as `write_kubeconfig` writes it.
 
-    def __init__(self, kubeconfig: Path) -> None:
+    Each thread keeps one connection between its calls. `timeout_seconds` is for each of a call's exchanges.
+    """
+
+    def __init__(self, kubeconfig: Path, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         config = yaml.safe_load(kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.server: str = cluster["server"]
@@ -35,6 +43,8 @@ class Api:
         self._host, self._port = url.hostname or "", url.port or 443
         self._tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
         self._tls.load_cert_chain(user["client-certificate"], user["client-key"])
+        self._timeout_seconds = timeout_seconds
+        self._threads = threading.local()
 
     def get(self, path: str) -> Any:
         """GET of `path` (as "/api/v1/nodes"). Raises ApiError."""
@@ -54,6 +64,7 @@ class Api:
         return self._call("PATCH", path, change, "application/merge-patch+json")
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Creates an object. Raises ApiError (409: it is there)."""
         return self._call("POST", path, body, "application/json")
 
     def watch(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -93,13 +104,18 @@ class Api:
         return http.client.HTTPSConnection(self._host, self._port, context=self._tls, timeout=timeout)
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None, kind: str = "") -> Any:
-        connection = self._connect(TIMEOUT_SECONDS)
+        kept: http.client.HTTPSConnection | None = getattr(self._threads, "connection", None)
+        connection = kept or self._connect(self._timeout_seconds)
+        self._threads.connection = connection
         try:
             return json.loads(self._send(connection, method, path, body, kind).read())
         except (OSError, http.client.HTTPException) as error:
-            raise ApiError(0, f"{method} {self.server}{path}: {error}") from error
-        finally:
             connection.close()
+            self._threads.connection = None
+            # A kept connection may have been closed by the server meanwhile; only a POST can't be said twice.
+            if kept and method != "POST":
+                return self._call(method, path, body, kind)
+            raise ApiError(0, f"{method} {self.server}{path}: {error}") from error
 
     def _send(
         self,
@@ -120,3 +136,49 @@ class Api:
                 text = text[:200]
             raise ApiError(response.status, f"{method} {path}: {response.status} {text}")
         return response
+
+
+class Mirror:
+    """Keeps the objects under one path as the API server has them, in a thread of its own.
+
+    `objects` is replaced as a whole, so that no reader sees a half-changed mapping; keys are "namespace/name", or the
+    name alone for cluster-wide kinds. `synced` says that all have been seen once, `problem` why they can't be watched
+    now; what is known stays meanwhile.
+    """
+
+    def __init__(self, api: Api, path: str, changed: Callable[[], None]) -> None:
+        self.api, self.path, self._changed = api, path, changed
+        self.objects: Mapping[str, Object] = {}
+        self.problem = "starting"
+        self.synced = False
+
+    def start(self) -> None:
+        threading.Thread(target=self._follow, name=f"watch {self.path}", daemon=True).start()
+
+    def _follow(self) -> None:
+        while True:
+            try:
+                self._watch()
+            except ApiError as error:
+                self.problem = str(error)
+                time.sleep(RETRY_SECONDS)
+
+    def _watch(self) -> None:
+        fresh: dict[str, Object] | None = {}
+        for event, item in self.api.watch(self.path):
+            if event == "SYNCED":
+                self.objects, fresh, self.synced, self.problem = fresh or {}, None, True, ""
+            else:
+                target = dict(self.objects) if fresh is None else fresh
+                target.pop(key(item), None)
+                if event != "DELETED":
+                    target[key(item)] = item
+                if fresh is None:
+                    self.objects = target
+            self._changed()
+
+
+def key(item: Object) -> str:
+    """An object's key in a mirror."""
+    meta = item["metadata"]
+    return f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
