@@ -207,6 +207,8 @@ def _show(result: dict[str, Any]) -> None:
             f"first token after {completion['ttftMs']:.0f} ms, then {completion['meanItlMs']:.1f} ms per token "
             f"({completion['tokens']} tokens, engine: {result['engineKind']}): {completion['text'][:80]}…"
         )
+    # said where it is looked for: engines follow no load here
+    screen.print("scaler      simulated: holds its minimum (engine.minEngines), asks for no metric")
     screen.print(
         f"endpoint    {result['endpoint']}\nkubeconfig  {result['kubeconfig']}\nAPI key     {result['apiKeyFile']}"
     )

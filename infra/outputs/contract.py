@@ -103,10 +103,15 @@ class Cluster(Output):
 class Dashboards(Output):
     """Where the numbers are watched. Grafana is the company's own; this stack brings Prometheus."""
 
+    kind: str
+    """`operator`, `amazon` or `existing`: whose Prometheus evaluates the alert rules and answers the scaler."""
     prometheus: str | None
-    """`namespace/service` of the Prometheus that this stack installs; None where one exists already."""
+    """`namespace/service` of the Prometheus that this stack installs; None where one exists already. With `amazon` it
+    collects for a workspace, which keeps everything."""
     alertmanager: str | None
-    """`namespace/service` of its Alertmanager; None where one exists already."""
+    """`namespace/service` of its Alertmanager; None where one exists already, and with `amazon`."""
+    alerts_to: str | None
+    """SNS topic or Alertmanager's receiver that alerts go to; None where nobody is named."""
     metrics_namespace: str
     """The only namespace, beside the gateway's, from which engines can be scraped."""
 

@@ -12,7 +12,7 @@ from srvmod.infra.outputs import contract
 from srvmod.infra.platform.documents.gateway import HTTP_PORT, HTTPS_PORT
 from srvmod.infra.platform.layer import Platform
 from srvmod.infra.serving.documents.route import API_KEYS, KEY_HEADER, PATHS
-from srvmod.infra.settings import ChartMode, Settings, Sizing
+from srvmod.infra.settings import ChartMode, PrometheusKind, Settings, Sizing
 from srvmod.infra.versions import PROMETHEUS_STACK
 
 
@@ -100,11 +100,15 @@ def _how_to_get_a_key(settings: Settings) -> str:
 
 def _dashboards(settings: Settings) -> contract.Dashboards:
     """Services of the chart kube-prometheus-stack: it cuts its own name to `kube-prometheus-stack`."""
+    monitoring = settings.monitoring
     own = settings.charts.prometheus_stack is ChartMode.INSTALL
+    alertmanager = own and monitoring.prometheus is not PrometheusKind.AMAZON
     place = f"{METRICS_NAMESPACE}/{PROMETHEUS_STACK.name}"
     return contract.Dashboards(
+        kind=monitoring.prometheus.value,
         prometheus=f"{place}-prometheus" if own else None,
-        alertmanager=f"{place}-alertmanager" if own else None,
+        alertmanager=f"{place}-alertmanager" if alertmanager else None,
+        alerts_to=monitoring.alert_topic_arn or monitoring.alert_receiver,
         metrics_namespace=METRICS_NAMESPACE,
     )
 

@@ -105,6 +105,20 @@ def test_an_existing_prometheus_is_told_by_annotations_and_a_rule_file(existing:
     assert existing.of_type(MONITOR) == existing.of_type(RULES) == []
 
 
+def test_outputs_say_who_watches(amazon: Graph, existing: Graph) -> None:
+    own = "monitoring/kube-prometheus-stack"
+    assert amazon.outputs["dashboards"] == {
+        "kind": "amazon",
+        "prometheus": f"{own}-prometheus",
+        "alertmanager": None,
+        "alertsTo": TOPIC,
+        "metricsNamespace": "monitoring",
+    }
+    assert existing.outputs["dashboards"]["kind"] == "existing"
+    assert existing.outputs["dashboards"]["alertsTo"] == "llm"
+    assert graph("dev").outputs["dashboards"]["alertmanager"] == f"{own}-alertmanager"
+
+
 def test_an_operator_needs_no_annotations() -> None:
     pod = one(graph("dev"), "kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["metadata"]["annotations"]
     assert "prometheus.io/scrape" not in pod
