@@ -19,6 +19,7 @@ from srvmod.infra.serving.engines import Engines, EnginesArgs
 from srvmod.infra.serving.routes import Routes, RoutesArgs
 from srvmod.infra.serving.weights import WeightCache, WeightCacheArgs
 from srvmod.infra.settings import PrometheusKind, Settings
+from srvmod.infra.settings.serving import TrafficSettings
 from srvmod.infra.versions import PROMETHEUS_STACK
 
 OPERATED_ADDRESS = f"http://{PROMETHEUS_STACK.name}-prometheus.{METRICS_NAMESPACE}.svc:9090"
@@ -119,6 +120,8 @@ def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine
         pretended=settings.aws.simulated,
         annotated=settings.monitoring.prometheus is PrometheusKind.EXISTING,
         sessions=settings.traffic.sessions,
+        mix=_mix(settings.traffic),
+        plan_waiver=engine.plan_waiver,
         flags=engine_flags.EngineFlags(
             model_path=weight_cache.revision_folder(model.revision),
             served_name=model.served_name,
@@ -138,6 +141,10 @@ def engine_of(settings: Settings, platform: Platform) -> engine_documents.Engine
             extra=engine.extra_args,
         ),
     )
+
+
+def _mix(traffic: TrafficSettings) -> str:
+    return f"{traffic.prompt_tokens}/{traffic.output_tokens}/{traffic.prefix_hit_rate:.6f}".rstrip("0").rstrip(".")
 
 
 def _drafting(settings: Settings) -> engine_flags.Drafting | None:

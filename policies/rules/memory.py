@@ -109,7 +109,7 @@ def _room(engine: Engine, world: World, config: Config) -> Iterator[Finding]:
     share = float(utilization.value) if isinstance(utilization, Known) else DEFAULT_UTILIZATION
     if not 0 < share <= 1 or (isinstance(dtype, Known) and dtype.value not in DTYPES):
         return  # Found by other rules.
-    shape = _shape(line.model, config)
+    shape = shape_of(line.model, config)
     if shape is None:
         named = line.model.value if isinstance(line.model, Known) else "the model"
         place = line.model.place if line.model is not None else line.place
@@ -143,7 +143,7 @@ def _wrong(size: Maybe[int]) -> bool:
     return isinstance(size, Known) and size.value != TENSOR_PARALLEL_SIZE.value
 
 
-def _shape(model: Maybe[str], config: Config) -> ModelShape | None:
+def shape_of(model: Maybe[str], config: Config) -> ModelShape | None:
     """Shape of the model that the line names; a folder holds the configuration's model."""
     if not isinstance(model, Known):
         return config.shape(config.model)

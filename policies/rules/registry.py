@@ -14,6 +14,7 @@ from srvmod.policies.rules import (
     latency,
     memory,
     operations,
+    planned,
     speculation,
     steps,
     streaming,
@@ -29,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     *latency.RULES,
     *steps.RULES,
     *speculation.RULES,
+    *planned.RULES,
     *engine_version.RULES,
     *operations.RULES,
 )

@@ -81,6 +81,10 @@ class Engine:
     annotated: bool = False
     sessions: int | None = None
     """Sessions that all engines together are sized for; checks compare the sequence limit with each engine's share."""
+    mix: str | None = None
+    """Mean prompt and answer in tokens, and the share of prompts found cached: what policies plan with."""
+    plan_waiver: str | None = None
+    """Who accepts that the plan misses its targets, and why."""
 
     @property
     def termination_grace_seconds(self) -> int:
@@ -123,7 +127,12 @@ def _sizing(engine: Engine) -> Object:
     if engine.sessions is None:
         return {}
     return {
-        "annotations": {f"{PREFIX}sessions": str(engine.sessions), f"{PREFIX}engines": str(engine.least)},
+        "annotations": {
+            f"{PREFIX}sessions": str(engine.sessions),
+            f"{PREFIX}engines": str(engine.least),
+            **({f"{PREFIX}traffic": engine.mix} if engine.mix else {}),
+            **({f"{PREFIX}plan-waiver": engine.plan_waiver} if engine.plan_waiver else {}),
+        },
     }
 
 
