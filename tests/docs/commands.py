@@ -18,7 +18,8 @@ SEPARATORS = {"&&", "||", "|", ";"}
 OTHERS = frozenset({
     "aws", "awk", "cat", "cd", "code=0", "crane", "curl", "diff", "docker", "echo", "eval", "exit", "export", "git",
     "grep", "head", "helm", "hf", "if", "jq", "kill", "kubectl", "ls", "mv", "openssl", "pip", "pulumi", "python",
-    "python3.11", "sed", "sha256sum", "sleep", "ssh", "sudo", "tail", "tar", "tee", "test", "true", "watch",
+    "python3", "python3.11", "rm", "sed", "sha256sum", "sleep", "ssh", "sudo", "tail", "tar", "tee", "test", "true",
+    "watch",
 })  # fmt: skip
 """Commands of other people that prose and workflows may use."""
 PULUMI = {

@@ -25,7 +25,8 @@ from srvmod.tools import ensure
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".tools" / "lint"
-PINS = {CHECKOV: "checkov==3.3.30", PARLIAMENT: "parliament==1.6.4"}
+PINS = {CHECKOV: "checkov==3.3.30", PARLIAMENT: "parliament==1.6.4", "aws": "awscli==1.46.3"}
+"""Other people's Python programs by their command; the last runs the pages' own `aws` commands in tests."""
 ENVIRONMENTS = ("dev", "staging", "prod")
 
 
