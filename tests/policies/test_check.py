@@ -88,6 +88,20 @@ def test_a_kustomization_is_known_by_its_file(run, tmp_path: Path) -> None:
     assert "kustomization.yaml:2: can't read: is a kustomization that isn't built" in result.output
 
 
+def test_a_rule_file_is_read_like_a_prometheus_rule(run, tmp_path: Path) -> None:
+    others = [one for one in yaml.safe_load_all(BASE) if one["kind"] != "PrometheusRule"]
+    (tmp_path / "engine.yaml").write_text(yaml.safe_dump_all(others))
+    metric = "vllm:inter_token_latency_seconds"
+    file = tmp_path / "engine.rules.yaml"
+    for edge, code in (("0.03", 0), ("0.05", 1)):
+        share = f'1 - sum(rate({metric}_bucket{{le="{edge}"}}[5m])) / sum(rate({metric}_count[5m])) > 0.05'
+        file.write_text(f"groups:\n  - name: latency\n    rules:\n      - alert: Itl\n        expr: '{share}'\n")
+        result = run("--whole", str(tmp_path))
+        assert result.exit_code == code, result.output
+    assert "engine.rules.yaml:4: " in result.output
+    assert "alert Itl speaks of 50 ms" in result.output
+
+
 def test_standard_input(run) -> None:
     assert run("-", input=TP8).exit_code == VIOLATIONS
     assert run("-", input=BASE).exit_code == OK

@@ -105,6 +105,30 @@ def test_the_stack_misses_what_no_resource_declares() -> None:
     assert failures(run(good()[:1], config=part)) == []
 
 
+AMAZON = ("aws:amp/ruleGroupNamespace:RuleGroupNamespace", "urn:pulumi:test::srvmod::amp::rules")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ('{le="0.03"}', ""),
+        ('{le="0.05"}', "speaks of 50 ms"),
+        (UNKNOWN_STRING_VALUE, "no alert looks at inter-token latency"),
+    ],
+)
+def test_amazons_rule_groups_are_read(data: str, said: str) -> None:
+    """Rules for a managed Prometheus are text in a resource of AWS; while it is unknown there is no alert."""
+    metric = "vllm:inter_token_latency_seconds"
+    share = f"1 - sum(rate({metric}_bucket{data}[5m])) / sum(rate({metric}_count[5m])) > 0.05"
+    rules = f"groups: [{{name: latency, rules: [{{alert: Itl, expr: '{share}'}}]}}]"
+    text = data if data == UNKNOWN_STRING_VALUE else rules
+    stack = [one for one in good() if one["kind"] != "PrometheusRule"]
+    found = failures(run(stack, others=[(*AMAZON, {"name": "rules", "data": text})]))
+    assert (f"INV-SRVMOD-02{STACK}" in {name for name, _, _ in found}) == bool(said)
+    assert said in str(found)
+    assert said or not found
+
+
 def test_numbers_and_levels_come_from_the_configuration() -> None:
     documents = good()
     args_of(documents)[7] = "--max-num-seqs=64"
