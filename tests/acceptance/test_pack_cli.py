@@ -13,19 +13,10 @@ import pytest
 
 from srvmod.tools import ensure
 from tests.acceptance.test_previews import REPO, aws
+from tests.policies.broken import BROKEN
 
 pytestmark = pytest.mark.acceptance
 __all__ = ["aws"]
-BROKEN = {
-    "MC-HW-01": ("--tensor-parallel-size=4", "--tensor-parallel-size=2"),
-    "MC-KV-01": ("--block-size=16", "--block-size=32"),
-    "MC-CB-01": ("--enable-chunked-prefill", "--no-enable-chunked-prefill"),
-    "MC-SE-01": ("--stream-interval=1", "--stream-interval=8"),
-    "INV-SRVMOD-01": ("--max-num-batched-tokens=2048", "--max-num-batched-tokens=2048 --scheduler-cls=acme.Batcher"),
-    "INV-SRVMOD-02": ("--async-scheduling", "--enforce-eager"),
-    "INV-SRVMOD-03": ("--distributed-executor-backend=mp", "--distributed-executor-backend=ray"),
-}
-"""Clause → a change of the engine's words that breaks it."""
 SABOTAGE = """
 from srvmod.infra.serving.documents import engine_flags
 CHANGES = {changes!r}

@@ -1,4 +1,4 @@
-"""`srvmod check` as other teams have it: from pip alone, as a pre-commit hook, and by the steps of the GitHub Action."""
+"""`srvmod check` as other teams have it: from pip alone, as a pre-commit hook, and by the steps of the action."""
 
 from __future__ import annotations
 

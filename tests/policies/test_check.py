@@ -13,6 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from srvmod.contract import Clause
 from srvmod.ops.cli import ROOMS
 from srvmod.policies.check import OK, UNREADABLE, VIOLATIONS, Result, judged
 from srvmod.policies.commands import FORMATS as OFFERED
@@ -23,6 +24,7 @@ from srvmod.policies.readers.tree import from_plain
 from srvmod.policies.readers.world import of_paths, of_text, of_trees
 from srvmod.policies.report import FORMATS, render
 from srvmod.policies.rules import Severity, Topic
+from tests.policies.broken import BROKEN, serving
 from tests.policies.table import HERE, built
 
 REPO = Path(__file__).parents[2]
@@ -58,6 +60,16 @@ def test_what_the_environments_apply_is_clean(environment: str) -> None:
 def test_the_local_simulation_is_listed() -> None:
     result = judged(of_paths([str(REPO / "manifests/local")]), Config(), TODAY)
     assert [one.rule for one in result.of(Severity.NOTE)] == ["simulated-engine"]
+
+
+@pytest.mark.parametrize("clause", sorted(BROKEN))
+def test_each_clause_broken_in_the_program_is_named(clause: str) -> None:
+    assert set(BROKEN) == {one.value for one in Clause if one.enforced}
+    good, broken = (serving("prod", one) for one in (None, clause))
+    assert result_of(good).exit_code == OK
+    found = result_of(broken)
+    assert found.exit_code != OK
+    assert clause in {one.clause for one in (*found.of(Severity.ERROR), *found.of(Severity.UNKNOWN))}
 
 
 def test_exit_codes(run, tmp_path: Path) -> None:
