@@ -111,6 +111,7 @@ def gateway_of(settings: Settings) -> gateway_documents.Gateway:
     base = gateway_documents.Gateway(
         namespace=SERVING,
         replicas=spec.replicas,
+        max_replicas=spec.max_replicas,
         image=identifiers.image(settings, versions.ENVOY),
         service_type="LoadBalancer",
         load_balancer_class=gateway_documents.NLB_CLASS,

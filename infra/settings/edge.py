@@ -33,6 +33,8 @@ class GatewaySettings(Section):
     """Certificate of the load balancer, which then ends TLS."""
     replicas: Annotated[int, *count(1, 50)] = 2
     """Envoy pods."""
+    max_replicas: Annotated[int, *count(1, 50)] | None = None
+    """Most Envoy pods: above `replicas` they follow their CPU. System nodes need room for them."""
     max_stream_seconds: Annotated[int, *count(10, 86_400)] = 600
     """Longest stream; longer ones are cut."""
     scheme: Annotated[GatewayScheme, Allowed("internal or internet-facing")] = GatewayScheme.INTERNAL

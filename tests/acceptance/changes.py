@@ -123,6 +123,7 @@ MUTABLE = (
     Case("gateway.tlsSecret", "another-tls"),
     Case("gateway.certificateArn", CERTIFICATE, {"gateway.tlsSecret": None}, alone=True),
     Case("gateway.replicas", 4),
+    Case("gateway.maxReplicas", 6),
     Case("gateway.maxStreamSeconds", 300),
     Case("gateway.scheme", "internet-facing"),
     Case("gateway.apiClients", ["platform-team", "second-team"], clients=("platform-team", "second-team"), alone=True),

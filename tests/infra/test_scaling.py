@@ -1,13 +1,17 @@
 """The scaler and its arithmetic: when engines are added, held and let go."""
 
 import re
+from dataclasses import replace
 
+import jsonschema
 import pytest
 
 from srvmod.contract import ITL_P95_MS, SCALE_OUT_AFTER_SECONDS, SCALE_OUT_ITL_MS
+from srvmod.infra.platform.documents import gateway
 from srvmod.infra.serving.documents import engine_flags, metrics, scaler
 from srvmod.infra.serving.documents.scaler import Scaler, scaled_object
 from tests.infra.environment import ENVIRONMENTS, graph, settings_of
+from tests.infra.test_crds import schemas
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 SCALER = Scaler("serving", least=8, most=12, sessions_per_engine=82, engines_per_node=2, address="http://p:9090")
@@ -124,3 +128,16 @@ def test_a_managed_prometheus_is_asked_with_kedas_own_role() -> None:
     assert identity["metadata"]["name"] == "engine"
     assert identity["spec"] == {"podIdentity": {"provider": "aws"}}
     assert all("authenticationRef" not in trigger for trigger in SPEC["triggers"])
+
+
+def test_envoy_follows_its_cpu_where_a_range_is_given() -> None:
+    """The HPA owns the replicas then; what Envoy Gateway's CRD doesn't know would be dropped silently."""
+    fixed = gateway.Gateway("serving", 3, "envoy:1", "LoadBalancer")
+    for spec, most in ((fixed, None), (replace(fixed, max_replicas=9), 9)):
+        proxy = gateway.envoy_proxy(spec)
+        kubernetes = proxy["spec"]["provider"]["kubernetes"]
+        assert ("replicas" in kubernetes["envoyDeployment"]) == (most is None)
+        assert kubernetes.get("envoyHpa", {}).get("maxReplicas") == most
+        assert kubernetes.get("envoyHpa", {"minReplicas": 3})["minReplicas"] == 3
+        schema = schemas()[proxy["apiVersion"], proxy["kind"]]
+        assert [error.message for error in jsonschema.Draft7Validator(schema).iter_errors(proxy)] == []

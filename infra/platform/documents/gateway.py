@@ -18,6 +18,7 @@ HTTPS_PORT = 443
 class Gateway:
     """How Envoy runs and what it allows a client. Durations are Gateway API durations (`10s`, `15m`).
 
+    With `max_replicas` a HorizontalPodAutoscaler runs from `replicas` to as many pods.
     `service_type` is ClusterIP or LoadBalancer. `tls_secret` is a kubernetes.io/tls Secret of the namespace; without
     it the listener speaks plain HTTP (TLS ends at the load balancer, or there is none). `max_stream` bounds any
     stream, `stream_idle` one that is silent; `drain` is how long an Envoy that stops waits for its streams.
@@ -40,6 +41,12 @@ class Gateway:
     max_stream: str = "15m"
     drain: str = "15m"
     min_drain: str = "15s"
+    max_replicas: int | None = None
+
+
+SCALE_AT_CPU_PERCENT = 60
+CALM_SECONDS = 1800
+"""How long fewer Envoy pods must be enough before one goes: it drains for as long as its longest stream."""
 
 
 NLB_CLASS = "service.k8s.aws/nlb"
@@ -100,8 +107,9 @@ def envoy_proxy(gateway: Gateway) -> Object:
         pod["nodeSelector"] = dict(gateway.node_selector)
     if gateway.tolerations:
         pod["tolerations"] = [dict(toleration) for toleration in gateway.tolerations]
+    # Replicas are the autoscaler's where there is one.
     deployment: dict[str, Any] = {
-        "replicas": gateway.replicas,
+        **({} if gateway.max_replicas else {"replicas": gateway.replicas}),
         "container": {
             "image": gateway.image,
             "resources": {
@@ -128,8 +136,28 @@ def envoy_proxy(gateway: Gateway) -> Object:
             "shutdown": {"drainTimeout": gateway.drain, "minDrainDuration": gateway.min_drain},
             "provider": {
                 "type": "Kubernetes",
-                "kubernetes": {"envoyDeployment": deployment, "envoyService": service, **disruption},
+                "kubernetes": {
+                    "envoyDeployment": deployment,
+                    "envoyService": service,
+                    **disruption,
+                    **({"envoyHpa": _autoscaler(gateway)} if gateway.max_replicas else {}),
+                },
             },
+        },
+    }
+
+
+def _autoscaler(gateway: Gateway) -> Object:
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": SCALE_AT_CPU_PERCENT}}
+    return {
+        "minReplicas": gateway.replicas,
+        "maxReplicas": gateway.max_replicas,
+        "metrics": [{"type": "Resource", "resource": cpu}],
+        "behavior": {
+            "scaleDown": {
+                "stabilizationWindowSeconds": CALM_SECONDS,
+                "policies": [{"type": "Pods", "value": 1, "periodSeconds": CALM_SECONDS}],
+            }
         },
     }
 

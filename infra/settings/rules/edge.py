@@ -51,6 +51,21 @@ def gateway_survives_a_node(s: Settings) -> Iterator[Finding]:
         )
 
 
+def gateway_grows_where_cpu_is_measured(s: Settings) -> Iterator[Finding]:
+    """Envoy's autoscaler needs a range, and metrics-server, which is an add-on of EKS."""
+    most = s.gateway.max_replicas
+    if most is None:
+        return
+    if s.aws.simulated:
+        yield Finding(
+            ("gateway", "maxReplicas"), "needs metrics-server, which simulated AWS doesn't run", "remove the key"
+        )
+    elif most <= s.gateway.replicas:
+        yield Finding(
+            ("gateway", "maxReplicas"), "leaves no room above gateway.replicas", f"{s.gateway.replicas + 1} or more"
+        )
+
+
 def streams_outlast_an_answer(s: Settings) -> Iterator[Finding]:
     """The longest stream must hold the mean answer at the slowest pace that is allowed."""
     needed = s.traffic.output_tokens * s.slo.itl_p95_ms / 1e3
@@ -91,6 +106,7 @@ RULES: tuple[Rule, ...] = (
     public_gateway_has_a_name,
     certificate_of_the_region,
     gateway_survives_a_node,
+    gateway_grows_where_cpu_is_measured,
     streams_outlast_an_answer,
     charts_of_simulated_stacks,
     tags_are_free,
