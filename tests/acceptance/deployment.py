@@ -24,10 +24,11 @@ from typing import Any
 
 import boto3
 import yaml
-from kubernetes.client import ApiClient, ApiextensionsV1Api
+from kubernetes.client import ApiClient, ApiextensionsV1Api, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from srvmod.infra import identifiers
+from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE
 from srvmod.infra.settings import Settings, load_stack_file
 from srvmod.local import crds
 from srvmod.local.kubeconfig import write_kubeconfig
@@ -39,6 +40,8 @@ from tests.acceptance.controllers import Controllers
 REPO = Path(__file__).parents[2]
 START_SECONDS = 180
 PULUMI_SECONDS = 900
+CRD_ATTEMPTS, CONFLICT = 5, 409
+"""A busy API server answers late or not at all; the second time the CRD may be there."""
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "pulumi", "pulumi-resource-kubernetes")
 Change = Callable[[dict[str, Any]], None]
 
@@ -193,25 +196,29 @@ def cluster(folder: Path) -> Iterator[tuple[str, Authority, Path]]:
             yield api, pki, kubeconfig
 
 
-def _ready(client: ApiClient) -> bool:
-    return bool(client.call_api("/readyz", "GET", _preload_content=False).status == 200)
-
-
 def _apply_crds(client: ApiClient, folder: Path) -> None:
     api = ApiextensionsV1Api(client)
 
     def create(crd: dict[str, Any]) -> None:
-        with contextlib.suppress(ApiException):
-            api.create_custom_resource_definition(crd, _preload_content=False)
+        for left in reversed(range(CRD_ATTEMPTS)):
+            try:
+                api.create_custom_resource_definition(crd, _preload_content=False)
+                return
+            except ApiException as error:
+                if error.status == CONFLICT:
+                    return
+                if not left:
+                    raise
 
+    wanted = crds.load(crd_paths(), folder)
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(create, crds.load(crd_paths(), folder)))
+        list(pool.map(create, wanted))
+    names = {crd["metadata"]["name"] for crd in wanted}
 
     def established() -> bool:
         found = api.list_custom_resource_definition().items
-        return bool(found) and all(
-            any(c.type == "Established" and c.status == "True" for c in crd.status.conditions or []) for crd in found
-        )
+        states = {crd.metadata.name: {c.type: c.status for c in crd.status.conditions or []} for crd in found}
+        return all(states.get(name, {}).get("Established") == "True" for name in names)
 
     until("CRDs are served", established)
 
@@ -256,6 +263,8 @@ def deployed(env: str, folder: Path, change: Change) -> Iterator[tuple[Deploymen
         account(env, folder, change, "--cluster-endpoint", api, "--cluster-ca", pki.cert_file) as deployment,
     ):
         deployment.kubeconfig = kubeconfig
+        # An existing Envoy Gateway came with its namespace.
+        CoreV1Api(deployment.kubernetes()).create_namespace({"metadata": {"name": ENVOY_GATEWAY_NAMESPACE}})
         with Controllers(deployment.kubernetes(), deployment.client) as controllers:
             deployment.pulumi("up", "--yes", "--skip-preview", "--stack", env)
             yield deployment, controllers
