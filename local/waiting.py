@@ -23,5 +23,5 @@ def crd_established(api: Api, name: str) -> bool:
         crd = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
     except ApiError:
         return False
-    conditions = crd.get("status", {}).get("conditions", [])
+    conditions = (crd.get("status") or {}).get("conditions") or []  # null in the first moment
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
