@@ -13,7 +13,10 @@ def api_keys(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     """The secret exists; its value isn't read here."""
     name, needed = needs.api_keys_secret, f"a secret with a key for each of {', '.join(needs.api_clients)}"
     pairs = ", ".join(f'"{client}": "KEY"' for client in needs.api_clients)
-    fix = f"aws secretsmanager create-secret --name {name} --secret-string '{{{pairs}}}'"
+    fix = (
+        f"write {{{pairs}}} with long random keys into k.json, then: aws secretsmanager create-secret --name {name} "
+        f"--region {needs.region} --secret-string file://k.json"
+    )
     try:
         secret = aws.ask("secretsmanager", "describe_secret", SecretId=name)
     except RefusedError as error:
