@@ -1,66 +1,80 @@
-"""A sweep as SVG: sessions per engine against inter-token latency, the band of the model's error and the target."""
+"""A sweep as a picture: sessions per engine against inter-token latency, the model's error and the target."""
 
-from collections.abc import Sequence
-from html import escape
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from srvmod.capacity.layout import Per, Slo
 from srvmod.capacity.planner import times_between
+from srvmod.capacity.png import png
 from srvmod.capacity.report import SweepPoint
+from srvmod.capacity.shapes import Anchor, Area, Line, Place, Shape, Text, svg
 
 WIDTH, HEIGHT = 820, 460
-LEFT, RIGHT, TOP, BOTTOM = 70, 20, 46, 60
+LEFT, RIGHT, TOP, BOTTOM = 64, 24, 46, 78
 TICKS = 6
+BLACK: Final = (0, 0, 0)
+GREY: Final = (221, 221, 221)
+BLUE: Final = (31, 119, 180)
+GREEN: Final = (44, 125, 44)
+RED: Final = (190, 30, 30)
 
 
 def sweep_svg(points: Sequence[SweepPoint], slo: Slo, title: str) -> str:
-    """The picture of a sweep. The curve ends where latency can't be told any more."""
+    """The picture of a sweep as SVG."""
+    return svg(list(_shapes(points, slo, title)), WIDTH, HEIGHT, title)
+
+
+def sweep_png(points: Sequence[SweepPoint], slo: Slo, title: str) -> bytes:
+    """The picture of a sweep as PNG."""
+    return png(list(_shapes(points, slo, title)), WIDTH, HEIGHT)
+
+
+def tick_step(most: float) -> float:
+    """A round distance (1, 2 or 5 times a power of ten) that divides a scale into about `TICKS` parts."""
+    rough = most / TICKS
+    power = 10 ** math.floor(math.log10(rough))
+    return power * next(factor for factor in (1, 2, 5, 10) if rough <= factor * power)
+
+
+def _shapes(points: Sequence[SweepPoint], slo: Slo, title: str) -> Iterator[Shape]:
+    """Curves end where latency can't be told any more."""
     told = [point for point in points if not point.state.saturated]
-    most_x = max(point.sessions for point in points)
-    highs = [times_between(point.state.itl(slo.per)).high for point in told]
-    most_y = max([slo.itl_p95 * 1.4, *highs])
+    p95 = [(point.sessions, times_between(point.state.itl(slo.per))) for point in told]
+    step_x = tick_step(max(point.sessions for point in points))
+    step_y = tick_step(max([slo.itl_p95 * 1.4, *(one.high for _, one in p95)]))
+    most_x = step_x * math.ceil(max(point.sessions for point in points) / step_x)
+    most_y = step_y * math.ceil(max([slo.itl_p95 * 1.4, *(one.high for _, one in p95)]) / step_y)
 
-    def x(sessions: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * sessions / most_x
+    def at(sessions: float, ms: float) -> Place:
+        x = LEFT + (WIDTH - LEFT - RIGHT) * sessions / most_x
+        return x, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ms / most_y
 
-    def y(ms: float) -> float:
-        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * ms / most_y
-
-    def path(values: Sequence[tuple[int, float]]) -> str:
-        return " ".join(f"{x(sessions):.1f},{y(ms):.1f}" for sessions, ms in values)
-
-    low = [(point.sessions, times_between(point.state.itl(slo.per)).low) for point in told]
-    high = [(point.sessions, times_between(point.state.itl(slo.per)).high) for point in told]
-    p95 = [(point.sessions, float(point.state.itl(slo.per))) for point in told]
-    mean = [(point.sessions, float(point.state.itl_mean_ms)) for point in told]
+    yield Text((LEFT, 26), title, BLACK)
+    for tick in range(round(most_y / step_y) + 1):
+        ms = tick * step_y
+        yield Line([at(0, ms), at(most_x, ms)], GREY)
+        yield Text((LEFT - 8, at(0, ms)[1] + 4), f"{ms:g}", BLACK, Anchor.END)
+    for tick in range(round(most_x / step_x) + 1):
+        x, y = at(tick * step_x, 0)
+        yield Line([(x, y), (x, y + 4)], BLACK)
+        yield Text((x, y + 18), f"{tick * step_x:g}", BLACK, Anchor.MIDDLE)
+    if told:
+        low, high = [at(n, one.low) for n, one in p95], [at(n, one.high) for n, one in p95]
+        yield Area([*low, *reversed(high)], BLUE, 0.18)
+        yield Line([at(point.sessions, point.state.itl_mean_ms) for point in told], GREEN, 1.5, 5)
+        yield Line([at(n, one.likely) for n, one in p95], BLUE, 2)
+    yield Line([at(0, slo.itl_p95), at(most_x, slo.itl_p95)], RED, 1.5)
+    within = [point.sessions for point in points if not point.missed]
+    if within:
+        x, y = at(max(within), 0)
+        yield Line([(x, y), at(max(within), slo.itl_p95)], RED, 1, 3)
     what = "a request's mean gap" if slo.per is Per.REQUEST else "single gaps"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="sans-serif" font-size="13">',
-        f"<title>{escape(title)}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        f'<text x="{LEFT}" y="24" font-size="15">{escape(title)}</text>',
-    ]
-    for tick in range(TICKS + 1):
-        sessions, ms = most_x * tick / TICKS, most_y * tick / TICKS
-        parts += [
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(ms):.1f}" y2="{y(ms):.1f}" stroke="#ddd"/>',
-            f'<text x="{LEFT - 8}" y="{y(ms) + 4:.1f}" text-anchor="end">{ms:.0f}</text>',
-            f'<text x="{x(sessions):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{sessions:.0f}</text>',
-        ]
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts += [
-        f'<polygon points="{path([*low, *reversed(high)])}" fill="#1f77b4" fill-opacity="0.18"/>',
-        f'<polyline points="{path(p95)}" fill="none" stroke="#1f77b4" stroke-width="2"/>',
-        f'<polyline points="{path(mean)}" fill="none" stroke="#1f77b4" stroke-width="1" stroke-dasharray="4 3"/>',
-        f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(slo.itl_p95):.1f}" y2="{y(slo.itl_p95):.1f}" '
-        'stroke="#d62728" stroke-width="1.5"/>',
-        f'<text x="{LEFT + 6}" y="{y(slo.itl_p95) - 6:.1f}" fill="#d62728">'
-        f"target: p95 of {what} at most {slo.itl_p95:g} ms</text>",
-        f'<text x="{middle}" y="{HEIGHT - 22}" text-anchor="middle">sessions per engine</text>',
-        f'<text x="18" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 18 {HEIGHT / 2})">'
-        "inter-token latency, ms</text>",
-        f'<text x="{LEFT}" y="{HEIGHT - 6}" font-size="11">line: p95 of {what}, with what 80 % of unseen '
-        "measurements lay within; dashed: mean; no line near saturation</text>",
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    label = f"target: p95 of {what} at most {slo.itl_p95:g} ms"
+    below = bool(p95) and p95[-1][1].likely > slo.itl_p95
+    yield Text((WIDTH - RIGHT - 6, at(0, slo.itl_p95)[1] + (16 if below else -6)), label, RED, Anchor.END)
+    yield Text(((LEFT + WIDTH - RIGHT) / 2, HEIGHT - BOTTOM + 38), "sessions per engine", BLACK, Anchor.MIDDLE)
+    yield Text((18, HEIGHT / 2), "inter-token latency, ms", BLACK, Anchor.MIDDLE, upright=True)
+    yield Text((LEFT, HEIGHT - 22), f"blue: p95 of {what}, and what 80 % of unseen measurements lay within", BLUE)
+    ends = "" if len(told) == len(points) else "; curves end near saturation"
+    yield Text((LEFT, HEIGHT - 6), f"green: mean{ends}", GREEN)

@@ -69,7 +69,7 @@ def plan(
     instance: Annotated[str | None, typer.Option(help=f"One of {', '.join(INSTANCE_TYPES)}.")] = None,
     config: Annotated[Path | None, typer.Option(help="config.json of another dense model.")] = None,
     sweep: Annotated[bool, typer.Option("--sweep", help="Sessions per engine against latency.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="With --sweep: SVG file to write.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="With --sweep: SVG or PNG file to write.")] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     root: Annotated[Path, typer.Option(help="Folder with Pulumi.<env>.yaml.")] = ROOT,
 ) -> None:
@@ -200,15 +200,18 @@ def _text(path: Path) -> str:
 def _check_plot(plot: Path | None, sweep: bool) -> None:
     if plot and not sweep:
         raise _OptionsError("--plot: draws a sweep; give --sweep, too")
-    if plot and plot.suffix != ".svg":
-        raise _OptionsError(f"--plot {plot}: only SVG is drawn; allowed: a name that ends in .svg")
+    if plot and plot.suffix not in {".svg", ".png"}:
+        raise _OptionsError(f"--plot {plot}: isn't SVG or PNG; allowed: a name that ends in .svg or .png")
 
 
 def _write_plot(path: Path, points: "Sequence[SweepPoint]", slo: Slo, title: str) -> None:
-    from srvmod.capacity.plot import sweep_svg
+    from srvmod.capacity.plot import sweep_png, sweep_svg
 
     try:
-        path.write_text(sweep_svg(points, slo, title), encoding="utf-8")
+        if path.suffix == ".png":
+            path.write_bytes(sweep_png(points, slo, title))
+        else:
+            path.write_text(sweep_svg(points, slo, title), encoding="utf-8")
     except OSError as error:
         typer.echo(f"--plot {path}: can't be written: {error.strerror}", err=True)
         raise typer.Exit(WRONG_INPUT) from None

@@ -68,7 +68,7 @@ def test_plan_of_another_model(tmp_path: Path) -> None:
         ([*MIX, "--prefix-hit", "2"], "--prefix-hit 2"),
         ([*MIX, "--instance", "p4d.24xlarge"], "p5.48xlarge"),
         ([*MIX, "--plot", "x.svg"], "--sweep"),
-        ([*MIX, "--sweep", "--plot", "x.png"], ".svg"),
+        ([*MIX, "--sweep", "--plot", "x.gif"], ".svg or .png"),
         ([*MIX, "--config", "/nowhere"], "--config /nowhere"),
         (["--env", "moon"], "prod"),
         (["--sessions", "1", "--prompt", "9000", "--output", "1"], "8192"),

@@ -1,13 +1,17 @@
 """Plans for people and programs: intervals, refusals, the sweep and its picture."""
 
 import json
+import struct
+import zlib
 from xml.etree import ElementTree
 
 import pytest
 
 from srvmod.capacity import Layout, Slo, Traffic, plan
-from srvmod.capacity.plot import sweep_svg
+from srvmod.capacity.plot import sweep_png, sweep_svg, tick_step
+from srvmod.capacity.png import png
 from srvmod.capacity.report import between, lines, plan_as_json, sweep, sweep_as_json, sweep_counts
+from srvmod.capacity.shapes import Anchor, Area, Line, Text
 from srvmod.contract import LLAMA_3_70B, SESSIONS
 
 TRAFFIC = Traffic(SESSIONS.value, 512, 512)
@@ -60,6 +64,39 @@ def test_the_picture_is_svg_with_the_target_line() -> None:
     texts = [element.text or "" for element in root.iter() if element.tag.endswith("text")]
     assert any("at most 30 ms" in text for text in texts)
     assert any(text == "a <title> & more" for text in texts)
+
+
+def pixels(picture: bytes) -> tuple[int, int, list[bytes]]:
+    """Width, height and rows of a PNG that this package wrote: 8-bit RGB, no filters."""
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", picture[16:24])
+    start = picture.index(b"IDAT") + 4
+    data = zlib.decompress(picture[start : start + struct.unpack(">I", picture[start - 8 : start - 4])[0]])
+    size = 3 * width + 1
+    rows = [data[size * row : size * (row + 1)] for row in range(height)]
+    assert all(row[0] == 0 for row in rows)
+    return width, height, [row[1:] for row in rows]
+
+
+def test_the_same_picture_as_png() -> None:
+    points = sweep(TRAFFIC, LLAMA_3_70B, Layout(), Slo(), sweep_counts(PLAN.most_sessions_per_engine))
+    width, height, rows = pixels(sweep_png(points, Slo(), "title"))
+    assert (width, height, len(rows)) == (820, 460, 460)
+    reddish = [sum(row[x] > row[x + 1] + 60 for x in range(0, 3 * width, 3)) for row in rows]
+    assert max(reddish) > 500, "no line at the target"
+
+
+def test_shapes_as_png() -> None:
+    red = (255, 0, 0)
+    _, _, rows = pixels(png([Area([(2, 2), (6, 2), (6, 6), (2, 6)], red, 1.0), Text((8, 14), "I", (0, 0, 0))], 16, 16))
+    assert rows[3][9:12] == bytes(red)
+    assert rows[0] == b"\xff" * 48
+    assert any(value < 128 for value in rows[10][24:])
+    pixels(png([Text((5, 5), "\u00fc", red, Anchor.END, upright=True), Line([(0, 0), (99, 99)], red, 2, 3)], 8, 8))
+
+
+def test_ticks_are_round() -> None:
+    assert [tick_step(most) for most in (6, 53, 264, 1_000)] == [1, 10, 50, 200]
 
 
 def test_words_of_intervals() -> None:
