@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from srvmod.capacity.stacks import Stack
+from srvmod.contract import Milliseconds
 
 FILE: Final = "parameters.json"
 HOST_SEQUENCES: Final = 50.0
@@ -48,9 +49,9 @@ class StepParameters:
     host_ratio: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
     host_us_ratio: Mapping[Stack, float] = field(default_factory=dict[Stack, float])
 
-    def host_ms_of(self, stack: Stack) -> float:
-        """Host time per step of a stack, ms."""
-        return self.host_ms * self.host_ratio.get(stack, 1.0)
+    def host_ms_of(self, stack: Stack) -> Milliseconds:
+        """Host time per step of a stack."""
+        return Milliseconds(self.host_ms * self.host_ratio.get(stack, 1.0))
 
     def host_us_of(self, stack: Stack) -> float:
         """Host time per step and sequence of a stack, microseconds."""

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from srvmod.capacity.layout import Layout
 from srvmod.capacity.stacks import Stack
-from srvmod.contract import INSTANCE_TYPES, KvCacheDtype, ModelShape
+from srvmod.contract import INSTANCE_TYPES, KvCacheDtype, Milliseconds, ModelShape, to_seconds
 
 
 class Kind(StrEnum):
@@ -43,9 +43,9 @@ class Point:
     prompt_tokens: float
     output_tokens: float
     tokens_per_second: float | None
-    itl_ms: float | None
-    ttft_ms: float | None
-    ttft_p99_ms: float | None
+    itl_ms: Milliseconds | None
+    ttft_ms: Milliseconds | None
+    ttft_p99_ms: Milliseconds | None
     requests: int | None
     most_sequences: int | None
     url: str
@@ -85,4 +85,4 @@ class Point:
             return 1.0
         assert self.tokens_per_second is not None
         assert self.itl_ms is not None
-        return self.tokens_per_second / self.replicas * self.itl_ms / 1e3
+        return self.tokens_per_second / self.replicas * to_seconds(self.itl_ms)

@@ -14,10 +14,9 @@ from srvmod.capacity.allreduce import all_reduce
 from srvmod.capacity.layout import Layout
 from srvmod.capacity.memory import kv_bytes_per_token_per_gpu, weight_bytes_per_gpu
 from srvmod.capacity.parameters import HOST_SEQUENCES, StepParameters, calibration
-from srvmod.contract import LLAMA_3_70B, ModelShape, Seconds
+from srvmod.contract import LLAMA_3_70B, ModelShape, Seconds, to_seconds
 
 MICROSECOND = 1e-6
-MILLISECOND = 1e-3
 OUTPUT_HEAD = 0.70
 """Share of peak bf16 arithmetic in the output head; assumed."""
 ELEMENTWISE = 0.80
@@ -87,7 +86,7 @@ class StepModel:
         size = model.hidden * model.layers / (LLAMA_3_70B.hidden * LLAMA_3_70B.layers)
         self.elementwise_seconds_per_row = f.elementwise_bytes * size / (gpu.memory_bandwidth * ELEMENTWISE)
         # Kernel launches grow with the layers; the fit's points all have 80.
-        self.host_seconds = f.host_ms_of(layout.stack) * MILLISECOND * model.layers / LLAMA_3_70B.layers
+        self.host_seconds = to_seconds(f.host_ms_of(layout.stack)) * model.layers / LLAMA_3_70B.layers
         self.host_seconds_per_sequence = f.host_us_of(layout.stack) * MICROSECOND
         self._growth = f.host_growth
 

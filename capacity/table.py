@@ -18,7 +18,7 @@ from srvmod.capacity.layout import CapacityError
 from srvmod.capacity.memory import kv_room
 from srvmod.capacity.points import Kind, Point
 from srvmod.capacity.stacks import stack_of
-from srvmod.contract import GPUS, LLAMA_2_70B, LLAMA_3_1_70B, LLAMA_3_2_1B, ModelShape
+from srvmod.contract import GPUS, LLAMA_2_70B, LLAMA_3_1_70B, LLAMA_3_2_1B, Milliseconds, ModelShape
 
 MEASUREMENTS: Final = "llm-serving-measurements.csv"
 COLUMNS: Final = ("id", "kind", "engine", "gpu", "tp", "w", "kv", "isl", "osl")
@@ -103,6 +103,10 @@ class _Row:
     def optional(self, column: str) -> float | None:
         return self.positive(column) if self.text(column) else None
 
+    def milliseconds(self, column: str) -> Milliseconds | None:
+        value = self.optional(column)
+        return None if value is None else Milliseconds(value)
+
     def whole(self, column: str, most: int, default: int | None = None) -> int:
         if default is not None and not self.text(column):
             return default
@@ -155,8 +159,8 @@ def _point(row: _Row) -> Point:
     except ValueError:
         row.wrong("kind", ", ".join(Kind))
     engine = row.name("engine", "a serving stack, such as vllm, trtllm or sglang")
-    rate, itl = row.optional("out_tok_s"), row.optional("itl_ms")
-    first, first_p99 = row.optional("ttft_ms"), row.optional("ttft_p99_ms")
+    rate, itl = row.optional("out_tok_s"), row.milliseconds("itl_ms")
+    first, first_p99 = row.milliseconds("ttft_ms"), row.milliseconds("ttft_p99_ms")
     requests, most = row.optional("n_req"), row.optional("max_b")
     prompt, output = row.positive("isl"), row.positive("osl")
     tp, replicas = row.whole("tp", 1_024), row.whole("dp", 10_000, 1)
