@@ -59,13 +59,13 @@ def test_check_passes_on_what_was_rendered(project: Path) -> None:
 
 
 def test_check_names_a_file_with_one_changed_character(project: Path) -> None:
-    file = project / "manifests/local/serving/deployment-engine.yaml"
-    file.write_text(file.read_text().replace("replicas: 2", "replicas: 3"))
+    file = project / "manifests/local/serving/scaledobject-engine.yaml"
+    file.write_text(file.read_text().replace("minReplicaCount: 2", "minReplicaCount: 3"))
     code, output = check(project, "--check")
     assert code == 1
-    assert "manifests/local/serving/deployment-engine.yaml differs" in output
-    assert "-  replicas: 3" in output
-    assert "+  replicas: 2" in output
+    assert "manifests/local/serving/scaledobject-engine.yaml differs" in output
+    assert "-  minReplicaCount: 3" in output
+    assert "+  minReplicaCount: 2" in output
     assert "clusterrole" not in output
 
 
