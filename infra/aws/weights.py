@@ -82,7 +82,9 @@ class Weights(pulumi.ComponentResource):
                 key_arn=None,
                 expire_days=args.log_retention_days,
                 earlier_days=EARLIER_DAYS,
-                force_destroy=args.force_destroy,
+                # It is never empty: deleting what it belongs to writes the last logs. Taking a stack away is decided by
+                # lifting its protection; from then on the logs go, too.
+                force_destroy=args.force_destroy or not args.protect,
             ),
             self._child,
         )

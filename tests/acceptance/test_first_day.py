@@ -22,8 +22,8 @@ from tests.lint.__main__ import tool
 
 pytestmark = pytest.mark.acceptance
 PAGE = ROOT / "docs" / "first-day.md"
-UNSIMULATED = "aws service-quotas request-service-quota-increase"
-"""AWS's command line takes it, and the simulated account says that it can't."""
+UNSIMULATED = ("aws service-quotas request-service-quota-increase", "aws sns ")
+"""AWS's command line takes them, and the simulated account says that it can't."""
 
 
 @pytest.mark.parametrize("subcommand", sorted(PULUMI))
@@ -48,7 +48,8 @@ def test_commands_for_an_account_run_on_a_simulated_one(tmp_path: Path) -> None:
         deployment.client("secretsmanager").delete_secret(
             SecretId=identifiers.api_keys_secret(settings), ForceDeleteWithoutRecovery=True
         )
-        deployment.client("s3").create_bucket(Bucket=identifiers.weights_bucket(settings))
+        for bucket in (identifiers.weights_bucket(settings), identifiers.log_bucket(settings), "acme-audit"):
+            deployment.client("s3").create_bucket(Bucket=bucket)
         zone = deployment.client("route53").create_hosted_zone(Name="example.com", CallerReference="1")
         words = {"COMPANY": "acme", "VCPUS": "1152", "ZONE": zone["HostedZone"]["Id"].rpartition("/")[2]}
         _files(tmp_path)

@@ -26,6 +26,13 @@ def test_protected_where_the_cluster_is(env: str) -> None:
     assert found == expected
 
 
+@pytest.mark.parametrize("env", ["dev", "prod"])
+def test_access_logs_hold_no_destruction_up_that_was_decided(env: str) -> None:
+    """Their bucket is never empty; S3 deletes only empty ones. Weights are never deleted with their bucket."""
+    kept = {bucket.name: not bucket.inputs.get("forceDestroy") for bucket in graph(env).of_type("aws:s3/bucket:Bucket")}
+    assert kept == {"weights": True, "weights-logs": settings_of(env).cluster.deletion_protection}
+
+
 def test_a_rotated_key_is_never_a_moment_without_keys() -> None:
     """Unless told otherwise the Kubernetes provider replaces a Secret whose data change."""
     provider = one(graph("prod"), "pulumi:providers:kubernetes").inputs
