@@ -85,8 +85,8 @@ def _show(result: dict[str, Any], rows: list[Any]) -> None:
             f"{point['simulator_kv_share']:.0%}, {point['preemptions']} preemptions\n  {point['url']}"
         )
     typer.echo(
-        "\nTTFT: the planner adds 15 ms for HTTP and tokenizing and assumes that waits for other prompts grow as in a "
-        "queue;\nthe simulator has exactly the waits that its arrivals make, which here come one by one."
+        "\nTTFT: the planner adds the wait of measured servers, a number of steps beyond the prompt's own, and its tail;\n"
+        "the simulator has exactly the waits that its arrivals make, which here come one by one."
     )
     worst = result["figures"]["worstItlDifference"]
     typer.echo(f"worst difference {worst:.1%} (goal: at most {result['goals']['worstItlDifference']:.0%})")
