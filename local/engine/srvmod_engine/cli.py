@@ -10,7 +10,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import uvloop
 
@@ -61,31 +61,27 @@ async def run(config: EngineConfig, *, stop: asyncio.Event, started: "asyncio.Fu
     tasks = [asyncio.create_task(_collect_garbage(engine))]
     if config.log_stats:
         tasks.append(asyncio.create_task(_log_stats(engine, metrics)))
-    with _no_collections():
-        await stop.wait()
-        _log.info(
-            "[shutdown] mode=%s timeout=%ds", "drain" if config.shutdown_timeout else "abort", config.shutdown_timeout
-        )
-        # The port stays open meanwhile: /health and /metrics answer, new requests get 500.
-        await engine.shutdown(config.shutdown_timeout)
-        await server.close()
+    await stop.wait()
+    _log.info(
+        "[shutdown] mode=%s timeout=%ds", "drain" if config.shutdown_timeout else "abort", config.shutdown_timeout
+    )
+    # The port stays open meanwhile: /health and /metrics answer, new requests get 500.
+    await engine.shutdown(config.shutdown_timeout)
+    await server.close()
     for task in tasks:
         task.cancel()
     clock.close()
     _log.info("[shutdown] done")
 
 
-@contextlib.contextmanager
-def _no_collections() -> Iterator[None]:
-    """A collection of all objects takes longer than a token may be late, so it doesn't come by itself."""
+def _no_collections() -> None:
+    """A collection of all objects takes longer than a token may be late, so it doesn't come by itself any more.
+
+    For the whole process, so it is the command's to decide and not `run`'s.
+    """
     gc.collect()
     gc.freeze()  # what start-up made lives for ever
     gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 async def _collect_garbage(engine: Engine) -> None:
@@ -128,7 +124,9 @@ async def _run_until_signal(config: EngineConfig) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await run(config, stop=stop)
+    started: asyncio.Future[int] = loop.create_future()
+    started.add_done_callback(lambda _: _no_collections())
+    await run(config, stop=stop, started=started)
 
 
 def prepare(argv: Sequence[str], env: Mapping[str, str]) -> EngineConfig:

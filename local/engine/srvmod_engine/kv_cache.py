@@ -25,13 +25,15 @@ class BlockPool:
         self._users = array("L", bytes(8 * blocks))
         self._hashes: list[bytes | None] = [None] * blocks
         self._known: dict[bytes, list[int]] = {}
-        self._free: OrderedDict[int, None] = OrderedDict.fromkeys(range(_RESERVED, blocks))
-        """Blocks without users, the next one to be taken first."""
+        self._blocks, self._untouched = blocks, _RESERVED
+        """Blocks from `_untouched` on were never taken; they are taken before any other."""
+        self._free: OrderedDict[int, None] = OrderedDict()
+        """Blocks that had users and have none now, the next one to be taken first."""
 
     @property
     def free(self) -> int:
         """Blocks that can be had now, those with findable content included."""
-        return len(self._free)
+        return len(self._free) + max(self._blocks - self._untouched, 0)
 
     def find(self, content: bytes) -> int | None:
         """A block with this content, if there is one."""
@@ -53,8 +55,12 @@ class BlockPool:
         """Empty blocks with one user each; what was findable in them isn't any more. Raises KeyError beyond `free`."""
         taken: list[int] = []
         for _ in range(count):
-            block, _ = self._free.popitem(last=False)
-            self._forget(block)
+            if self._untouched < self._blocks:
+                block = self._untouched
+                self._untouched += 1
+            else:
+                block, _ = self._free.popitem(last=False)
+                self._forget(block)
             self._users[block] = 1
             taken.append(block)
         return taken

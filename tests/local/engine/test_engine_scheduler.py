@@ -295,7 +295,9 @@ class World:
         for seq in self.scheduler.waiting:
             assert seq.blocks == []
         assert holders == {block: users for block, users in enumerate(pool._users) if users}
-        assert set(pool._free) == set(range(1, cache.blocks)) - set(holders)
+        untouched = range(pool._untouched, cache.blocks)
+        assert set(pool._free) | set(untouched) == set(range(1, cache.blocks)) - set(holders)
+        assert pool.free == len(pool._free) + len(untouched)
         assert cache.in_use == len(holders)
         named = {block: content for content, blocks in pool._known.items() for block in blocks}
         assert named == {block: content for block, content in enumerate(pool._hashes) if content is not None}
