@@ -85,7 +85,7 @@ def _show(result: dict[str, Any], rows: list[Any]) -> None:
             f"{point['simulator_kv_share']:.0%}, {point['preemptions']} preemptions\n  {point['url']}"
         )
     typer.echo(
-        "\nTTFT: the planner adds the wait of measured servers, a number of steps beyond the prompt's own, and its tail;\n"
+        "\nTTFT: the planner adds what measured servers wait, a number of steps beyond the prompt's own, and a tail;\n"
         "the simulator has exactly the waits that its arrivals make, which here come one by one."
     )
     worst = result["figures"]["worstItlDifference"]
