@@ -269,11 +269,14 @@ def nodes(fleet: Fleet) -> list[Alert]:
 def gateway(fleet: Fleet) -> list[Alert]:
     """The way in."""
     del fleet
+    # Clients' listeners are http-PORT or https-PORT: Envoy's answers to scrapes and probes aren't counted.
+    clients = 'envoy_http_conn_manager_prefix=~"https?-.+"'
     answers = "envoy_http_downstream_rq_xx"
+    failed = f'{answers}{{{clients},envoy_response_code_class="5"}}'
     return [
         Alert(
             "GatewayErrors",
-            f'sum(rate({answers}{{envoy_response_code_class="5"}}[5m])) / sum(rate({answers}[5m])) > 0.01',
+            f"sum(rate({failed}[5m])) / sum(rate({answers}{{{clients}}}[5m])) > 0.01",
             5,
             PAGE,
             "{{ $value | humanizePercentage }} of requests are answered with 5xx",
