@@ -124,6 +124,7 @@ class Plan:
                 profiling="false",
             ),
             http_health(f"https://127.0.0.1:{facts.API_PORT}/readyz", ca=pki.cert_file, cert=health_cert),
+            env={"GOGC": "300"},  # its start makes much and keeps little: memory for a seventh of its time
             after=("etcd",),
         )
         scheduler_config = self.client("scheduler", "system:kube-scheduler")
