@@ -16,7 +16,9 @@ TENSOR_PARALLEL = Maker(
     "tensor-parallel",
     "four GPUs of one NUMA node hold the model; other sizes split an island or waste it",
 )
-GPUS = Maker(Clause.MC_HW_01, "gpus", "an engine with another number of GPUs breaks the two islands of its node")
+GPUS = Maker(
+    Clause.MC_HW_01, "gpus", "a node has two groups of four GPUs (islands); an engine of another size breaks them"
+)
 ONE_ENGINE = Maker(Clause.MC_HW_01, "one-engine", "an engine is one tensor-parallel group and nothing beside it")
 INSTANCE = Maker(Clause.MC_HW_01, "instance-type", "only p5.48xlarge has eight H100 on NVLink with two islands of four")
 INSTANCE_KEYS = {"node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"}

@@ -122,7 +122,7 @@ def buffering(world: World, config: Config) -> Iterator[Finding]:
         if isinstance(value, Unknown):
             yield BUFFERING.unknown(setting.topic, value)
         elif setting.topic == "buffering" and value.value.lower() in ON:
-            yield BUFFERING.error(value.place, f"response buffering is {value.value}", "off")
+            yield BUFFERING.error(value.place, f"response buffering is {value.value}", "turn it off on this route")
         elif setting.topic == "compression":
             yield BUFFERING.error(value.place, "event streams are compressed", "leave text/event-stream out")
         elif setting.topic == "ext-proc-body":

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from srvmod.tools import ensure
-from tests.acceptance.test_previews import REPO, aws
+from tests.acceptance.test_previews import ENVIRONMENTS, REPO, aws
 from tests.policies.broken import BROKEN
 
 pytestmark = pytest.mark.acceptance
@@ -93,12 +93,10 @@ def preview(folder: Path, env: str, url: str, config: dict[str, object] | None =
     return done.returncode, output
 
 
-@pytest.mark.parametrize("env", ["local", "prod"])
+@pytest.mark.parametrize("env", ENVIRONMENTS)
 def test_the_program_passes(env: str, aws: str, tmp_path: Path) -> None:
-    scaled = any((REPO / "manifests" / env).rglob("scaledobject-*.yaml"))
-    # What has no scaler of its own (no KEDA, or one fixed size) is a part for the pack: latency is followed elsewhere.
-    part = None if scaled else {"INV-SRVMOD-02-stack": {"whole": False}}
-    code, output = preview(project(tmp_path, env), env, aws, part)
+    """With the pack's own configuration: every environment is all that is applied."""
+    code, output = preview(project(tmp_path, env), env, aws)
     assert code == 0, output
     assert "srvmod@v0.1.0" in output, output
     assert "mandatory" not in output, output
