@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from srvmod.policies.check import Result
 from srvmod.policies.facts import Place
+from srvmod.policies.report.text import one_line
 from srvmod.policies.rules import Finding, Severity
 
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -107,7 +108,7 @@ def as_junit(result: Result) -> str:
     failures = errors = 0
     for finding in result.findings:
         case = _case(suite, f"{finding.clause.value}/{finding.rule}", finding.place)
-        text = f"{finding.place}: {finding.what}\nwhy: {finding.why}\nfix: {finding.fix}"
+        text = f"{finding.place}: {one_line(finding.what)}\nwhy: {finding.why}\nfix: {finding.fix}"
         if finding.severity is Severity.ERROR:
             failures += 1
             _child(case, "failure", finding.what, text)
@@ -119,7 +120,10 @@ def as_junit(result: Result) -> str:
     for one in result.unread:
         errors += 1
         _child(
-            _case(suite, "unread", one.place), "error", f"can't read: {one.why}", f"{one.place}: {one.why}\n{one.fix}"
+            _case(suite, "unread", one.place),
+            "error",
+            f"can't read: {one.why}",
+            f"{one.place}: {one_line(one.why)}\n{one.fix}",
         )
     for finding, waiver in result.waived:
         case = _case(suite, f"{finding.clause.value}/{finding.rule}", finding.place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import date
@@ -161,6 +162,48 @@ def test_every_format_says_the_same() -> None:
     assert any(line.startswith("::error file=m.yaml,line=") and "MC-HW-01" in line for line in commands)
     text = render(result, "text")
     assert "m.yaml:27: error: MC-HW-01: tensor_parallel_size is 8 [tensor-parallel]" in text
+
+
+ODD = "a b#c%d,e:f\udcff\x1b.yaml"
+HOSTILE = "8 \x1b[31m\n::error::x\u202e"
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_what_the_input_says_cannot_steer_a_terminal_or_a_log(name: str) -> None:
+    text = BASE.replace("--tensor-parallel-size=4", json.dumps(f"--tensor-parallel-size={HOSTILE}"))
+    report = render(judged(of_text(text, ODD), Config(), TODAY), name)
+    report.encode("utf-8")
+    assert not [char for char in report if char < " " and char != "\n"]
+    assert not any(line.startswith("::error::") for line in report.splitlines())
+
+
+def test_sarif_has_what_its_specification_requires() -> None:
+    """SARIF 2.1.0: what each object must have, rules that results name, URIs that are relative references."""
+    (run,) = json.loads(render(judged(of_text(TP8, ODD), Config(), TODAY), "sarif"))["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"]
+    rules = {one["id"] for one in driver["rules"]}
+    assert len(rules) == len(driver["rules"])
+    for one in run["results"]:
+        assert one["ruleId"] in rules
+        assert one["level"] in {"none", "note", "warning", "error"}
+        assert one["message"]["text"]
+        (location,) = one["locations"]
+        uri = location["physicalLocation"]["artifactLocation"]["uri"]
+        assert uri == "a%20b%23c%25d,e:f%FF%1B.yaml"
+        assert location["physicalLocation"]["region"]["startLine"] >= 1
+
+
+def test_github_escapes_what_ends_a_property() -> None:
+    first = render(judged(of_text(TP8, "a,b:c%.yaml"), Config(), TODAY), "github").splitlines()[0]
+    assert first.startswith("::error file=a%2Cb%3Ac%25.yaml,line=")
+    assert first.count("::") == 2
+
+
+def test_a_pipe_in_a_folder_is_named_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (unread,) = of_paths([str(tmp_path)]).unread
+    assert unread.why == "isn't a regular file"
 
 
 def test_a_line_is_the_line_of_the_value() -> None:
