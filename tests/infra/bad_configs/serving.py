@@ -29,6 +29,20 @@ CASES: tuple[Case, ...] = (
         "3 engines per node", {"engine.enginesPerNode": 3}, "srvmod:engine.enginesPerNode", "3", "2 (clause MC-HW-01)"
     ),
     Case("simulated engine on AWS", {"engine.kind": "simulated"}, "srvmod:engine.kind", "simulated", "vllm"),
+    Case(
+        "drafts that nobody takes",
+        {"engine.speculation": {"method": "draft_model", "acceptance": 0.01}},
+        "srvmod:engine.speculation.acceptance",
+        "0.01",
+        "no engine.speculation",
+    ),
+    Case(
+        "draft model that doesn't exist",
+        {"engine.speculation": {"method": "draft_model", "draftModel": "meta-llama/Llama-3-1B"}},
+        "srvmod:engine.speculation.draftModel",
+        "Llama-3-1B",
+        "Llama-3.2-1B-Instruct",
+    ),
     Case("no engine", {"engine.minEngines": 0}, "srvmod:engine.minEngines", "0", "1 to 2,000"),
     Case(
         "engines reversed",
