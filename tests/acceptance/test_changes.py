@@ -16,7 +16,7 @@ import pytest
 
 from srvmod.infra import identifiers
 from srvmod.infra.render.environments import graph_of
-from srvmod.infra.settings import load_stack_file
+from srvmod.infra.settings import Settings, load_stack_file
 from srvmod.local.aws.journal import Journal
 from tests.acceptance.changes import (
     CHARTS,
@@ -81,6 +81,14 @@ def with_clients(deployment: Deployment, case: Case) -> None:
     )
 
 
+def with_secret_of(deployment: Deployment, settings: Settings) -> None:
+    """The keys of a stack whose name, and with it its secret's, has changed."""
+    client, name = deployment.client("secretsmanager"), identifiers.api_keys_secret(settings)
+    if name not in [secret["Name"] for secret in client.list_secrets()["SecretList"]]:
+        keys = {one: f"key-of-{one}-0123456789" for one in settings.gateway.api_clients}
+        client.create_secret(Name=name, SecretString=json.dumps(keys))
+
+
 def test_a_replacement_is_noticed_and_named() -> None:
     step = {
         "op": "replace",
@@ -123,6 +131,7 @@ def test_a_mutable_setting_replaces_nothing_else(deployment: Deployment, case: C
 
 @pytest.mark.parametrize("case", REPLACING if FULL else REPLACING[:1], ids=lambda case: case.path)
 def test_a_replacing_setting_is_refused_where_the_cluster_is_protected(deployment: Deployment, case: Case) -> None:
+    with_secret_of(deployment, load_stack_file(deployment.changed(case.apply)))
     with pytest.raises(AssertionError) as refused:
         deployment.preview(case.apply)
     told = str(refused.value)
