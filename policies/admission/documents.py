@@ -7,7 +7,18 @@ from collections.abc import Mapping
 import yaml
 
 from srvmod.contract import Clause
-from srvmod.policies.admission import engines, operations, options, pools, shares, surroundings, weight_cache, words
+from srvmod.policies.admission import (
+    engines,
+    kinds,
+    operations,
+    options,
+    pools,
+    shares,
+    speculation,
+    surroundings,
+    weight_cache,
+    words,
+)
 from srvmod.policies.admission.policy import Policy, Resource, Validation
 from srvmod.policies.config import Config
 from srvmod.policies.engine_versions import table
@@ -35,13 +46,13 @@ def policies(config: Config | None = None) -> list[Policy]:
     chosen = config or Config()
     version = table(chosen.engine_version)
     pod = words.variables(version) | engines.more_variables()
-    judged = [*options.all_of(version), *shares.validations(), *operations.validations()]
+    judged = [*options.all_of(version), *shares.validations(), *speculation.validations(), *operations.validations()]
     return [
         Policy(
             "engines",
             "One engine: its pod, its command line, its variables, and its share of the sessions.",
             WORKLOADS,
-            pod | shares.variables(chosen) | operations.variables(),
+            pod | options.variables(version) | shares.variables(chosen) | operations.variables(),
             judged,
             JUDGED,
         ),
@@ -49,12 +60,12 @@ def policies(config: Config | None = None) -> list[Policy]:
             "no-simulation",
             "Where people are served, nothing simulates an engine. Not bound in environments with simulated machines.",
             WORKLOADS,
-            {name: pod[name] for name in ("spec", "engines", "one", "words", "simulated")},
+            {name: pod[name] for name in ("spec", "containers", "engines", "one", "words", "simulated")},
             [
                 Validation(
                     Clause.INV_SRVMOD_01,
                     "simulated-engine",
-                    "!variables.simulated && !variables.spec.containers.exists(c, c.image.contains('srvmod/engine'))",
+                    "!variables.simulated && !variables.containers.exists(c, c.image.contains('srvmod/engine'))",
                     "the simulated engine answers nonsense",
                     "vllm serve",
                 )
@@ -63,6 +74,7 @@ def policies(config: Config | None = None) -> list[Policy]:
             scope="served",
         ),
         surroundings.groups(),
+        kinds.kinds(),
         surroundings.routes(chosen),
         surroundings.scalers(version),
         pools.pools(),

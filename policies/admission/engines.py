@@ -30,7 +30,7 @@ def absent_or(name: str, condition: str) -> str:
 
 def reading() -> list[Validation]:
     """What an engine must be for the others to see it."""
-    shown = "variables.spec.containers.all(c, !(" + hidden("c") + "))"
+    shown = "variables.containers.all(c, !(" + hidden("c") + "))"
     before = "variables.words.slice(0, variables.start)"
     return [
         Validation(INV_1, "readable-engine", shown, "what a container runs is said in a script or a ConfigMap", PLAIN),
@@ -199,7 +199,7 @@ def island_clauses() -> list[Validation]:
     found.append(engine(INV_3, "visible-devices", ids, "--device-ids isn't one island", "leave --device-ids out"))
     pool = f"variables.podGpus in [0, {TP}]"
     plugin = (
-        f"variables.spec.containers.all(c, !c.image.contains('device-plugin') || ({list_of('c', 'env')}.all(e, "
+        f"variables.containers.all(c, !c.image.contains('device-plugin') || ({list_of('c', 'env')}.all(e, "
         "e.name != "
         "'MIG_STRATEGY' || (has(e.value) && e.value in ['', 'none'])) && !"
         f"{words('c')}.exists(w, w.startsWith('--mig-strategy') && w != '--mig-strategy=none')))"

@@ -12,6 +12,8 @@ from srvmod.policies.rules.engine_version import LOAD_FORMATS
 KV, CB, SE = Clause.MC_KV_01, Clause.MC_CB_01, Clause.MC_SE_01
 INV_1, INV_2 = Clause.INV_SRVMOD_01, Clause.INV_SRVMOD_02
 VERSION = Topic.ENGINE_VERSION
+JSON = r"^\\s*(\\{\\s*(\".*)?\\}|\\[.*\\]|None)?\\s*$"
+"""How JSON begins and ends; what is between isn't parsed here."""
 
 
 def memory_clauses() -> list[Validation]:
@@ -136,6 +138,13 @@ def stream_clauses() -> list[Validation]:
         engine(
             INV_2,
             "smooth-steps",
+            r"!variables.compilation.matches('(?i)\"cudagraph_mode\"\\s*:\\s*(\"none\"|0)')",
+            "cudagraph_mode is NONE: no CUDA graphs",
+            "leave cudagraph_mode out",
+        ),
+        engine(
+            INV_2,
+            "smooth-steps",
             "variables.optimization != '0'",
             "optimisation level 0: no CUDA graphs",
             "leave -O0 out",
@@ -159,19 +168,7 @@ def version_clauses(table: Table) -> list[Validation]:
     """ENGINE-VERSION: words that the pinned parser refuses, or that aren't written in full."""
     bare = "variables.given.filter(g, g.name in variables.bare)"
     valued = "variables.given.filter(g, !(g.name in variables.bare))"
-    kinds = {
-        kind: sorted(
-            f.replace("_", "-") for o in table.options if o.type == kind and o.kind == "value" for f in o.flags
-        )
-        for kind in ("int", "float", "size", "size-or-auto")
-    }
-    whole = texts([*kinds["int"], *kinds["size"], *kinds["size-or-auto"]])
-    choices = ", ".join(
-        f"{text(flag.replace('_', '-'))}: {texts(list(map(str, option.choices)))}"
-        for option in table.options
-        if option.choices
-        for flag in option.flags
-    )
+    auto = texts(_flags_of(table, "size-or-auto"))
     lists = texts(sorted(f.replace("_", "-") for o in table.options if o.nargs for f in o.flags))
     needs = [
         ("toolChoice", f"'--tool-call-parser' in {_names()}", "enable_auto_tool_choice needs tool_call_parser"),
@@ -204,25 +201,35 @@ def version_clauses(table: Table) -> list[Validation]:
         engine(
             VERSION,
             "options",
-            f"{valued}.all(g, !(g.name in {whole}) || g.value.matches('^-?[0-9]{{1,18}}$') || "
-            f"(g.value == 'auto' && g.name in {texts(kinds['size-or-auto'])}))",
+            f"{valued}.all(g, !(g.name in variables.whole) || g.value.matches('^-?[0-9]{{1,18}}$') || "
+            f"(g.value == 'auto' && g.name in {auto}))",
             "a number isn't written in digits",
             "digits, without k, M or G",
-            f"{valued}.filter(g, g.name in {whole} && !g.value.matches('^-?[0-9]{{1,18}}$')).map(g, g.name).join(', ')",
+            f"{valued}.filter(g, g.name in variables.whole && !g.value.matches('^-?[0-9]{{1,18}}$'))"
+            ".map(g, g.name).join(', ')",
         ),
         engine(
             VERSION,
             "options",
-            f"{valued}.all(g, !(g.name in {texts(kinds['float'])}) || g.value.matches('^-?[0-9]*\\\\.?[0-9]+$'))",
+            f"{valued}.all(g, !(g.name in {texts(_flags_of(table, 'float'))})"
+            " || g.value.matches('^-?[0-9]*\\\\.?[0-9]+$'))",
             "a number isn't written in digits",
             "digits",
         ),
         engine(
             VERSION,
             "options",
-            f"{valued}.all(g, !(g.name in {{{choices}}}) || g.value in {{{choices}}}[g.name])",
+            f"{valued}.all(g, !(g.name in variables.choices) || g.value in variables.choices[g.name])",
             "a value isn't among the option's choices",
             "one of its choices",
+        ),
+        engine(
+            VERSION,
+            "options",
+            f"{valued}.all(g, !(g.name in {texts(_flags_of(table, 'json'))}) || (g.value.matches('{JSON}') && "
+            "g.value.split('{').size() == g.value.split('}').size()))",
+            "a value isn't JSON",
+            "a mapping with names in double quotes",
         ),
         engine(
             VERSION,
@@ -269,6 +276,19 @@ def version_clauses(table: Table) -> list[Validation]:
             for name, other, what in needs
         ),
     ]
+
+
+def _flags_of(table: Table, *types: str) -> list[str]:
+    """Flags of options that take a value of some types, with dashes."""
+    found = [o for o in table.options if o.type in types and o.kind == "value"]
+    return sorted(flag.replace("_", "-") for option in found for flag in option.flags)
+
+
+def variables(table: Table) -> dict[str, str]:
+    """Options that take whole numbers, and those that take one of a few words."""
+    choices = {f: o.choices for o in table.options if o.choices for f in o.flags}
+    listed = ", ".join(f"{text(f.replace('_', '-'))}: {texts(list(map(str, c)))}" for f, c in choices.items())
+    return {"whole": texts(_flags_of(table, "int", "size", "size-or-auto")), "choices": f"{{{listed}}}"}
 
 
 def _names() -> str:

@@ -68,6 +68,9 @@ class Policy:
     scope: str = "serving"
     """`serving`: bound to serving namespaces; `cluster`: to every object it matches; `served`: to serving namespaces of
     environments that serve people."""
+    excluded: tuple[Resource, ...] = ()
+    namespaced: bool = False
+    """Only objects in namespaces: a binding's namespaces never keep a policy from objects that have none."""
 
     def document(self) -> Document:
         """The object."""
@@ -77,6 +80,11 @@ class Policy:
             "variables": [{"name": name, "expression": one} for name, one in self.variables.items()],
             "validations": [one.document() for one in self.validations],
         }
+        if self.excluded:
+            spec["matchConstraints"]["excludeResourceRules"] = [one.document() for one in self.excluded]
+        if self.namespaced:
+            for rule in spec["matchConstraints"]["resourceRules"]:
+                rule["scope"] = "Namespaced"
         if self.conditions:
             spec["matchConditions"] = [{"name": name, "expression": one} for name, one in self.conditions.items()]
         return {

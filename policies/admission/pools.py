@@ -7,6 +7,9 @@ from srvmod.policies.admission.policy import Policy, Resource, Validation, list_
 from srvmod.policies.admission.surroundings import INV_3, KIND, SPEC_CHANGED
 from srvmod.policies.rules import hardware
 
+CLASS = "'^p5'"
+"""How node classes of engines' pools are named: a pool's object shows only the name, a class's only itself."""
+
 
 def pools() -> Policy:
     """INV-SRVMOD-03 and MC-HW-01 on pools of engines and their node classes, which belong to no namespace."""
@@ -27,7 +30,8 @@ def pools() -> Policy:
         "object.metadata.labels[k] == 'srvmod')"
     )
     classes = (
-        f"{KIND} == 'EC2NodeClass' && ({named} || {data}.matches('(?i)topology-?manager') || "
+        f"{KIND} == 'EC2NodeClass' && ({named} || object.metadata.name.matches({CLASS}) || "
+        f"{data}.matches('(?i)topology-?manager') || "
         "object.spec.?kubelet.?topologyManagerPolicy.hasValue())"
     )
     canonical = (
@@ -77,6 +81,13 @@ def pools() -> Policy:
                 f"{labels}[k] in ['', 'none', 'all-disabled'])",
                 "a label divides or shares GPUs",
                 "no mig label",
+            ),
+            Validation(
+                INV_3,
+                "topology-manager",
+                f"!variables.pool || {spec}.?nodeClassRef.?name.orValue('').matches({CLASS})",
+                "nothing shows here that the pool's node class is judged: its name doesn't say p5",
+                "a nodeClassRef whose name begins with p5",
             ),
             Validation(
                 INV_3,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from srvmod.contract import ITL_P95_MS, SCALE_OUT_AFTER_SECONDS, SCALE_OUT_ITL_MS, Clause
-from srvmod.policies.admission.policy import Policy, Resource, Validation, list_of, text, texts
+from srvmod.policies.admission import metrics
+from srvmod.policies.admission.policy import Policy, Resource, Validation, list_of, text
 from srvmod.policies.config import Config
 from srvmod.policies.engine_versions import Table
 from srvmod.policies.rules import Topic
@@ -19,12 +20,19 @@ CHANGED = {
     "object.metadata.?annotations != oldObject.metadata.?annotations"
 }
 """A controller's note on the status or a finalizer isn't judged anew."""
+CONTENT_CHANGED = {
+    "changed": "request.operation == 'CREATE' || object.?spec != oldObject.?spec || object.?data != oldObject.?data"
+}
 SPEC_CHANGED = {"changed": "request.operation == 'CREATE' || object.spec != oldObject.spec"}
 """Karpenter and KEDA write annotations and finalizers on their objects."""
 GROUPS = (
     Resource("leaderworkerset.x-k8s.io", "*", ("leaderworkersets",)),
     Resource("ray.io", "*", ("rayclusters", "rayservices", "rayjobs")),
-    Resource("serving.kserve.io", "*", ("inferenceservices", "llminferenceservices", "servingruntimes")),
+    Resource(
+        "serving.kserve.io",
+        "*",
+        ("inferenceservices", "llminferenceservices", "llminferenceserviceconfigs", "servingruntimes"),
+    ),
 )
 ROUTES = (
     Resource("gateway.networking.k8s.io", "*", ("httproutes", "grpcroutes")),
@@ -157,9 +165,8 @@ def scalers(table: Table) -> Policy:
     limit = SCALE_OUT_ITL_MS.value / 1e3
     metric = "|".join(ALTERNATIVES)
     triggers = list_of("object.spec", "triggers")
-    edge = r"'\\ble=\"[0-9.]+\"'"
     query = "string(t.metadata.query)"
-    edges = f"{query}.findAll({edge}).map(e, double(e.replace('le=\"', '').replace('\"', '')))"
+    edges = metrics.edges(query)
     low = f"({edges}.size() > 0 ? {edges}.exists(e, e <= {limit}) : {query}.contains('histogram_quantile(0.95') || " + (
         f"{query}.contains('histogram_quantile(0.99'))"
     )
@@ -174,14 +181,19 @@ def scalers(table: Table) -> Policy:
     fix = f"a prometheus trigger on vllm:{ALTERNATIVES[0]} with the p95 at {limit} over at most 60s"
     return Policy(
         "scalers",
-        "Capacity follows inter-token latency.",
-        (Resource("keda.sh", "*", ("scaledobjects",)), Resource("autoscaling", "*", ("horizontalpodautoscalers",))),
-        {"keda": f"{KIND} == 'ScaledObject'", "exported": texts(sorted(table.exposed))},
+        "Capacity follows inter-token latency, alerts look at it, and both ask for metrics that there are.",
+        (
+            Resource("keda.sh", "*", ("scaledobjects",)),
+            Resource("autoscaling", "*", ("horizontalpodautoscalers",)),
+            Resource("monitoring.coreos.com", "*", ("prometheusrules",)),
+            Resource("", "v1", ("configmaps",)),
+        ),
+        {"keda": f"{KIND} == 'ScaledObject'", **metrics.variables(table)},
         [
             Validation(
                 INV_2,
                 "scaler",
-                "variables.keda || has(object.metadata.ownerReferences)",
+                f"{KIND} != 'HorizontalPodAutoscaler' || has(object.metadata.ownerReferences)",
                 "an autoscaler's metric can't be read here",
                 "a ScaledObject",
             ),
@@ -203,7 +215,8 @@ def scalers(table: Table) -> Policy:
                 Topic.ENGINE_VERSION,
                 "metrics",
                 f"!variables.keda || {triggers}.all(t, !has(t.metadata) || "
-                f"!has(t.metadata.query) || {query}.findAll('vllm:[a-zA-Z0-9_:]+').all(m, m in variables.exported))",
+                f"!has(t.metadata.query) || {query}.findAll('vllm:[a-zA-Z0-9_:]+')"
+                ".all(m, m.matches(variables.exported)))",
                 f"a query asks for a metric that vLLM {table.version} doesn't export",
                 "a metric that the version exports",
             ),
@@ -230,6 +243,7 @@ def scalers(table: Table) -> Policy:
                 "ignoreNullValues isn't false: no data counts as 0",
                 "ignoreNullValues: 'false'",
             ),
+            *metrics.validations(table),
         ],
-        SPEC_CHANGED,
+        CONTENT_CHANGED,
     )

@@ -9,6 +9,7 @@ from srvmod.policies.readers.programs import IMAGES, MODULES, PROGRAMS, VLLM_OPT
 
 SAYS_VLLM = r"(?i)(^|[^a-z])vllm([^a-z]|$)"
 SHELL = r"^(.*/)?(ba|da|a|z|k)?sh$"
+INTERPRETER = r"^(.*/)?python[0-9.]*$"
 ASSIGNMENT = r"^[A-Za-z_][A-Za-z0-9_]*="
 FLAG = r"^-[^0-9.]"
 OPTION_NAMES = {
@@ -37,12 +38,14 @@ OPTION_NAMES = {
     "prefillInterval": "prefill_schedule_interval",
     "streamInterval": "stream_interval",
     "optimization": "optimization_level",
+    "compilation": "compilation_config",
     "cpuOffload": "cpu_offload_gb",
     "buckets": "custom_histogram_buckets",
     "loadFormat": "load_format",
     "shutdownTimeout": "shutdown_timeout",
     "modelFlag": "model",
     "runner": "runner",
+    "speculation": "speculative_config",
 }
 """Variable → the option's destination; its value is the last one given, or empty."""
 SWITCHES = {
@@ -96,7 +99,8 @@ def engine_like(c: str) -> str:
             f"(!has({c}.command) && ({c}.image.matches({text(IMAGE)})"
             f" || {list_of(c, 'args')}.exists(w, w.matches({text('^' + VLLM_OPTIONS.pattern)}))))",
             f"({references} && {list_of(c, 'env')}.exists(e, has(e.value) && e.value.matches({text(INSIDE)})))",
-            f"({gpus_of(c)} && {words(c)}.size() == 0 && ({c}.name.matches({text(SAYS_VLLM)})"
+            f"({gpus_of(c)} && ({words(c)}.size() == 0 || {words(c)}[0].matches({text(INTERPRETER)}))"
+            f" && ({c}.name.matches({text(SAYS_VLLM)})"
             f" || {c}.image.matches({text(SAYS_VLLM)}) || object.metadata.?name.orValue('').matches({text(SAYS_VLLM)})"
             f" || {list_of(c, 'env')}.exists(e, e.name.startsWith('VLLM_'))))",
         )
@@ -132,8 +136,10 @@ def variables(table: Table) -> dict[str, str]:
         "has(object.spec.template) ? object.spec.template.spec : object.spec",
         "template": "has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template : "
         "has(object.spec.template) ? object.spec.template : object",
+        "containers": "variables.spec.containers + (has(variables.spec.initContainers) ? "
+        "variables.spec.initContainers.filter(c, has(c.restartPolicy) && c.restartPolicy == 'Always') : [])",
         "labels": "variables.template.?metadata.?labels.orValue({})",
-        "engines": f"variables.spec.containers.filter(c, {engine_like('c')})",
+        "engines": f"variables.containers.filter(c, {engine_like('c')})",
         "one": "variables.engines.size() == 1",
         "engine": "variables.engines.size() > 0 ? variables.engines[0] : {}",
         "words": "variables.one ? variables.engines.map(c, " + words("c") + ")[0] : []",

@@ -13,11 +13,13 @@ from srvmod.infra.labels import SERVING as NAMESPACE
 from srvmod.infra.labels import WEIGHT_CACHE, WEIGHTS_COLD_TAINT
 from srvmod.infra.serving.documents import weight_cache as cache_documents
 from srvmod.policies.admission import weight_cache as cache_policy
+from srvmod.policies.admission.documents import policies
 from srvmod.policies.config import from_values
 from srvmod.policies.readers.world import of_text
 from srvmod.policies.rules import Severity, judge
 from tests.acceptance.differences import STRICTER, UNSEEN
 from tests.acceptance.door import SERVING, TOLD, Document, Door, opened
+from tests.policies.broken import BROKEN, engine
 from tests.policies.table import BAD, Case, base, cases
 
 pytestmark = pytest.mark.acceptance
@@ -106,28 +108,15 @@ def test_gate_one_explains_every_denial(door: Door) -> None:
         assert not missing or case.name in UNSEEN or answer.told <= STRICTER.keys(), (case.name, missing, answer.told)
 
 
-BROKEN: dict[str, tuple[str, str, Any]] = {
-    "MC-HW-01": ("Deployment", "args", "--tensor-parallel-size=8"),
-    "MC-KV-01": ("Deployment", "args", "--block-size=32"),
-    "MC-CB-01": ("Deployment", "args", "--no-enable-chunked-prefill"),
-    "MC-SE-01": ("Deployment", "args", "--stream-interval=8"),
-    "INV-SRVMOD-01": ("Deployment", "args", "--max-num-seqs=1"),
-    "INV-SRVMOD-02": ("Deployment", "args", "--enforce-eager"),
-    "INV-SRVMOD-03": ("Deployment", "args", "--nnodes=2"),
-}
-
-
-@pytest.mark.parametrize("clause", BROKEN)
-def test_each_clause_is_denied_with_its_id(door: Door, clause: str) -> None:
-    engine = json.loads(json.dumps(base()[0]))
-    args = engine["spec"]["template"]["spec"]["containers"][0]["args"]
-    word = BROKEN[clause][2]
-    args[:] = [one for one in args if one.partition("=")[0] != word.partition("=")[0]] + [word]
-    answer = door.ask(engine, SERVING)
+@pytest.mark.parametrize("clause", sorted(BROKEN))
+def test_each_clause_broken_in_the_program_is_denied_with_its_id(door: Door, clause: str) -> None:
+    assert not door.ask(engine("prod")).told
+    broken = engine("prod", clause)
+    answer = door.ask(broken, SERVING)
     assert answer.status == 403, answer
-    told = door.ask(engine, TOLD)
-    assert clause in told.clauses, told
     assert "fix: " in answer.message
+    told = door.ask(broken, TOLD)
+    assert clause in told.clauses, told
 
 
 def test_a_good_engine_and_what_surrounds_it_is_taken(door: Door) -> None:
@@ -173,7 +162,7 @@ def test_expressions_are_well_typed(door: Door) -> None:
     status, text, _ = door.call("GET", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies")
     assert status == 200
     found = {one["metadata"]["name"] for one in json.loads(text)["items"]}
-    assert len([name for name in found if name.startswith("srvmod-")]) == 8
+    assert {name for name in found if name.startswith("srvmod-")} == {f"srvmod-{one.name}" for one in policies()}
     assert "expression" not in door.ask(base()[0]).message
 
 
