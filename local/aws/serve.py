@@ -10,7 +10,7 @@ from pathlib import Path
 from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from srvmod.local.aws import instance_types
+from srvmod.local.aws import instance_types, managed_policies
 from srvmod.local.aws.front import Front
 from srvmod.local.aws.journal import Journal, JournalError
 from srvmod.local.aws.world import Endpoint, World
@@ -73,6 +73,7 @@ def serve(
         MOTO_ACCOUNT_ID=account, MOTO_EC2_LOAD_DEFAULT_AMIS="false", MOTO_IAM_LOAD_MANAGED_POLICIES="true"
     )
     instance_types.trim()
+    managed_policies.trim()
     front = Front(
         World(account=account, endpoint=Endpoint(*endpoint) if endpoint else None),
         Journal(state) if state else None,

@@ -35,7 +35,7 @@ def test_files_are_sorted_yaml_with_masked_secrets(env: str) -> None:
     assert list(contents) == sorted(contents)
     for name, text in contents.items():
         if name.endswith(".yaml"):
-            document = yaml.safe_load(text)
+            document = yaml.load(text, yaml.CSafeLoader)
             assert "placeholder-key" not in text
             assert list(document.get("spec", {})) == sorted(document.get("spec", {})), name
     assert "[secret]" in contents["serving/secret-api-keys.yaml"]
@@ -49,6 +49,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def rendered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command gets what was rendered before: these tests are about what it does with it."""
+    monkeypatch.setattr("srvmod.infra.render.environments.rendered", lambda root, env: manifests(env))
+
+
 def check(project: Path, *options: str) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["--root", str(project), "--env", "local", *options])
     return result.exit_code, result.output
@@ -58,6 +64,7 @@ def test_check_passes_on_what_was_rendered(project: Path) -> None:
     assert check(project, "--check")[0] == 0
 
 
+@pytest.mark.usefixtures("rendered_once")
 def test_check_names_a_file_with_one_changed_character(project: Path) -> None:
     file = project / "manifests/local/serving/scaledobject-engine.yaml"
     file.write_text(file.read_text().replace("minReplicaCount: 2", "minReplicaCount: 3"))
@@ -69,6 +76,7 @@ def test_check_names_a_file_with_one_changed_character(project: Path) -> None:
     assert "clusterrole" not in output
 
 
+@pytest.mark.usefixtures("rendered_once")
 def test_check_names_missing_and_left_over_files(project: Path) -> None:
     (project / "manifests/local/cluster/nodepool-p5-tp4.yaml").unlink()
     (project / "manifests/local/serving/own.yaml").write_text("a: 1\n")
@@ -78,6 +86,7 @@ def test_check_names_missing_and_left_over_files(project: Path) -> None:
     assert "own.yaml is left over" in output
 
 
+@pytest.mark.usefixtures("rendered_once")
 def test_render_replaces_the_folder(project: Path) -> None:
     left_over = project / "manifests/local/serving/own.yaml"
     left_over.write_text("a: 1\n")

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from srvmod.local.aws.serve import Server
 
-from .conftest import admin, clients, start
+from .conftest import admin, clients, start, trust
 
 Client = Callable[[str], Any]
 NVIDIA = "/aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/nvidia"
@@ -29,6 +29,17 @@ def test_it_says_that_it_is_a_simulation(server: Server) -> None:
         assert answer.headers["x-srvmod-simulated"] == "true"
     assert "nothing here is AWS" in health["simulation"]
     assert health["stateLost"] is None
+
+
+def test_managed_policies_are_attached_and_others_refused(client: Client) -> None:
+    iam, aws = client("iam"), "arn:aws:iam::aws:policy"
+    iam.create_role(RoleName="managed", AssumeRolePolicyDocument=trust("ec2.amazonaws.com"))
+    iam.attach_role_policy(RoleName="managed", PolicyArn=f"{aws}/AmazonEKSWorkerNodePolicy")
+    with pytest.raises(ClientError) as error:
+        iam.attach_role_policy(RoleName="managed", PolicyArn=f"{aws}/AmazonNothing")
+    assert code(error) == "NoSuchEntity"
+    attached = iam.list_attached_role_policies(RoleName="managed")["AttachedPolicies"]
+    assert [policy["PolicyName"] for policy in attached] == ["AmazonEKSWorkerNodePolicy"]
 
 
 def test_an_eks_ami_alias_resolves_as_karpenter_does_it(client: Client) -> None:
