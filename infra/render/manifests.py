@@ -84,7 +84,7 @@ def _sorted(value: Any, *, top: bool = True) -> Any:
     return value
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.CSafeDumper):
     """Without aliases, and with text of several lines as a block."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -92,7 +92,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+def _text(dumper: yaml.CSafeDumper, text: str) -> yaml.Node:
     style = "|" if "\n" in text else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
