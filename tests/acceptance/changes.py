@@ -161,8 +161,8 @@ REPLACING = (
     Case(
         "network.existing",
         {"vpcId": "vpc-0123456789abcdef0", "privateSubnetIds": [f"subnet-0123456789abcde{i}" for i in range(3)]},
-        replaces=("aws:ec2/vpc:Vpc",),
-        reason="the program's own VPC would be deleted while the cluster lives in it",
+        replaces=("aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"),
+        reason="the program's own VPC would be deleted while the cluster lives in it; its subnets are refused first",
     ),
     Case(
         "cluster.name",
