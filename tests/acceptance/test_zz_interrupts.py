@@ -34,7 +34,7 @@ ALL = (
     Phase(r"tools\s+from PATH"),
     Phase(r"images\s+packing"),
     CONTROL_PLANE,
-    Phase(r"control plane\s+waiting for .*simulated-aws", down=True),
+    Phase(r"control plane\s+waiting for .*kube-apiserver", down=True),
     Phase(r"CRDs\s"),
     Phase(r"pulumi up\s+the program"),
     PROGRAM,
