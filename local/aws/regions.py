@@ -24,7 +24,7 @@ def get_available_regions(
     """As botocore's method of this name; services that aren't in `PREFIXES` are looked up as before."""
     if service_name not in PREFIXES:
         return _ask_model(self, service_name, partition_name, allow_non_regional)
-    resolver: Any = self.get_component("endpoint_resolver")
+    resolver: Any = self._get_internal_component("endpoint_resolver")
     return resolver.get_available_endpoints(PREFIXES[service_name], partition_name, allow_non_regional)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
+from srvmod.contract import Clause
 from srvmod.infra.platform.documents.admission import Admission, binding, bound
 from srvmod.policies.rules import Topic
 from tests.acceptance.deployment import cluster, until
@@ -21,7 +22,7 @@ from tests.acceptance.deployment import cluster, until
 Document = dict[str, Any]
 SERVING, TOLD = "serving", "serving-told"
 """Two namespaces with the same policies: in the first they deny, in the second they warn of everything they find."""
-CLAUSE = re.compile(r"(?:(?:MC|INV)-[A-Z]+-[0-9]+|" + "|".join(Topic) + r")/[a-z-]+")
+CLAUSE = re.compile("(?:" + "|".join((*Clause, *Topic)) + ")/[a-z-]+")
 PLURALS = {"Ingress": "ingresses", "NetworkPolicy": "networkpolicies"}
 CLUSTER_WIDE = {
     "ValidatingAdmissionPolicy",

@@ -11,6 +11,8 @@ import logging
 import os
 import runpy
 import sys
+import threading
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +20,8 @@ from pathlib import Path
 from pulumi import RunError, log, runtime
 
 REPORTED = 32
+PARENT_SECONDS = 1.0
+"""How often it is looked whether the language host is still there."""
 MONITOR_GONE = "resource monitor shut down"
 
 
@@ -65,6 +69,13 @@ async def _run(program: Path, parallel: int) -> None:
     await runtime.run_in_stack(body)
 
 
+def _end_with(parent: int) -> None:
+    """End when the language host is gone, which ends its programs itself unless it was killed."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
+
+
 def _user_trace(error: Exception) -> str:
     """The traceback without the frames of the SDK, of asyncio and of this file."""
     lines = traceback.TracebackException.from_exception(error)
@@ -75,6 +86,7 @@ def _user_trace(error: Exception) -> str:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     code = main(sys.argv[1])
     sys.stdout.flush()
     sys.stderr.flush()

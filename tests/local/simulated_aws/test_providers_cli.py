@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -170,32 +171,39 @@ def test_policy_packs_run(cli: Cli, tmp_path: Path) -> None:
     cli("preview", "--policy-pack", str(pack))
     cli("config", "set", "retention", "900")
     assert "messages are kept too long" in cli("preview", "--policy-pack", str(pack), fails=True)
-    assert plugins(cli) == []
+    assert plugins(cli) == {}
 
 
-def plugins(cli: Cli) -> list[str]:
-    """Command lines of processes that run with this project's environment."""
+def plugins(cli: Cli) -> dict[int, str]:
+    """Processes that run with this project's environment, with their command lines."""
     home = f"PULUMI_HOME={cli.env['PULUMI_HOME']}".encode()
-    found = []
+    found = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if home in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue
     return found
 
 
-@pytest.mark.parametrize(("number", "wait_s"), [(signal.SIGINT, 30), (signal.SIGKILL, 15)])
-def test_no_process_is_left_when_the_engine_is_ended(cli: Cli, number: int, wait_s: float) -> None:
+@pytest.mark.parametrize(
+    ("number", "host_too", "wait_s"),
+    [(signal.SIGINT, False, 30), (signal.SIGKILL, False, 15), (signal.SIGKILL, True, 15)],
+)
+def test_no_process_is_left_when_the_engine_is_ended(cli: Cli, number: int, host_too: bool, wait_s: float) -> None:
     program = cli.project / "program" / "__main__.py"
     program.write_text(PROGRAM + "\nimport time\nprint('sleeping', flush=True)\ntime.sleep(600)\n")
     process = cli.start("preview")
-    until(lambda: any("program.py" in p for p in plugins(cli)), 60)
+    until(lambda: any("program.py" in line for line in plugins(cli).values()), 60)
     time.sleep(3)
+    hosts = [pid for pid, line in plugins(cli).items() if "srvmod.local.providers.langhost" in line]
+    assert len(hosts) == 1
     process.send_signal(number)
+    if host_too:
+        os.kill(hosts[0], number)
     try:
-        until(lambda: plugins(cli) == [], wait_s)
+        until(lambda: not plugins(cli), wait_s)
     finally:
         process.kill()
         process.wait()
