@@ -20,8 +20,27 @@ ROOMS = {
     "admission": ("srvmod.policies.admission.commands", "the clauses as admission policies: write or check the files"),
     "tools": ("srvmod.tools.commands", "find or build the pinned tools"),
 }
-BENCHES = ("srvmod.local.engine.bench.commands", "srvmod.capacity.commands", "srvmod.policies.commands")
-"""Modules whose own `bench` commands stand beside those of the room above."""
+BENCHES = (
+    "srvmod.infra.commands",
+    "srvmod.local.engine.bench.commands",
+    "srvmod.capacity.commands",
+    "srvmod.policies.commands",
+)
+"""Modules whose own commands `bench` are the group of this name."""
+
+
+def add(app: typer.Typer, name: str) -> None:
+    """Gives `app` one room's command, or its group of commands."""
+    room = importlib.import_module(ROOMS[name][0])
+    target = getattr(room, name, None)
+    if name == "bench":
+        target = typer.Typer(no_args_is_help=True)
+        for module in BENCHES:
+            target.registered_commands += importlib.import_module(module).bench.registered_commands
+    if callable(target) and not isinstance(target, typer.Typer):
+        app.command(name)(target)
+    else:
+        app.add_typer(room.app if target is None else target, name=name)
 
 
 def main() -> None:
@@ -34,15 +53,7 @@ def main() -> None:
         """Interactive LLM serving on your own GPUs, as code."""
 
     if name in ROOMS:
-        room = importlib.import_module(ROOMS[name][0])
-        target = getattr(room, name, None)
-        if name == "bench" and isinstance(target, typer.Typer):
-            for module in BENCHES:
-                target.registered_commands += importlib.import_module(module).bench.registered_commands
-        if callable(target) and not isinstance(target, typer.Typer):
-            app.command(name)(target)
-        else:
-            app.add_typer(room.app if target is None else target, name=name)
+        add(app, name)
     else:
         for command, (_, text) in ROOMS.items():
             app.command(command, help=text)(lambda: None)

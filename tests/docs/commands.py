@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from srvmod.ops.cli import ROOMS
+from srvmod.ops.cli import ROOMS, add
 
 ROOT = Path(__file__).parents[2]
 SEPARATORS = {"&&", "||", "|", ";"}
@@ -120,15 +120,10 @@ def _srvmod(words: list[str]) -> str | None:
 @cache
 def _room(name: str) -> Any:
     """The command of a room as `srvmod` itself builds it."""
-    import importlib
-
-    module = importlib.import_module(ROOMS[name][0])
-    target = getattr(module, name, None)
-    if callable(target) and not isinstance(target, typer.Typer):
-        app = typer.Typer()
-        app.command(name)(target)
-        return typer.main.get_command(app)
-    return typer.main.get_command(module.app if target is None else target)
+    app = typer.Typer()
+    app.callback()(lambda: None)  # with one, a single command keeps its name
+    add(app, name)
+    return typer.main.get_command(app).commands[name]
 
 
 def _pulumi(words: list[str]) -> str | None:
