@@ -12,12 +12,14 @@ import moto.iam.models as iam
 
 PREFIXES = ("AmazonEKS", "AmazonEC2ContainerRegistry", "AmazonSSM", "AmazonPrometheus", "AmazonS3", "CloudWatch",
             "SecretsManager")  # fmt: skip
+DATA = "aws_managed_policies_data"
+"""Where moto.iam.models keeps them, as one JSON text."""
 NAMES = frozenset({"AdministratorAccess", "PowerUserAccess", "ReadOnlyAccess"})
 
 
 def trim() -> None:
     """Leave only these in moto. Idempotent."""
-    every = json.loads(iam.aws_managed_policies_data)
+    every = json.loads(vars(iam)[DATA])
     kept = {name: policy for name, policy in every.items() if name.startswith(PREFIXES) or name in NAMES}
     if len(kept) < len(every):
-        iam.aws_managed_policies_data = json.dumps(kept)
+        setattr(iam, DATA, json.dumps(kept))
