@@ -33,7 +33,7 @@ from srvmod.infra.settings import Settings, load_stack_file
 from srvmod.local import crds
 from srvmod.local.kubeconfig import write_kubeconfig
 from srvmod.local.pki import Authority
-from srvmod.tools import crd_paths, ensure
+from srvmod.tools import crd_paths, ensure, prometheus_crds
 from tests.acceptance.cluster_client import api_client
 from tests.acceptance.controllers import Controllers
 
@@ -210,7 +210,7 @@ def _apply_crds(client: ApiClient, folder: Path) -> None:
                 if not left:
                     raise
 
-    wanted = crds.load(crd_paths(), folder)
+    wanted = crds.load([*crd_paths(), *prometheus_crds(("alertmanagerconfigs",))], folder)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(create, wanted))
     names = {crd["metadata"]["name"] for crd in wanted}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from srvmod.tools import kubectl
+from srvmod.tools import kubectl, prometheus_crds
 from tests.acceptance.conftest import Stack, eventually
 from tests.infra.chart_rendering import CHARTS, NAMESPACES, OWN, Helm, template, values_of
 from tests.infra.environment import ROOT
@@ -22,8 +22,6 @@ pytestmark = [
 HARMLESS = {"ServiceAccount", "ConfigMap", "Role", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment", "Job"}
 """Kinds that are applied for good, in a namespace of the test's own. Webhooks, admission policies and cluster roles
 would reach beyond it."""
-UNKNOWN_KINDS = {"PodMonitor"}
-"""Kinds of the Prometheus operator, whose definitions lie in no module of our tools."""
 
 
 def apply(stack: Stack, objects: list[dict[str, Any]], *options: str) -> subprocess.CompletedProcess[str]:
@@ -126,14 +124,25 @@ def test_nothing_of_a_chart_starts_a_p5(stack: Stack, installed: tuple[str, Helm
     assert not [event for event in events if event["reason"] == "Nominated"], events
 
 
+@pytest.fixture(scope="module")
+def alert_receivers(stack: Stack) -> Iterator[None]:
+    """The definition of AlertmanagerConfig, of which a local stack has no object."""
+    (definition,) = prometheus_crds(("alertmanagerconfigs",))
+    stack.kubectl("apply", "--server-side", "-f", str(definition))
+    stack.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(definition))
+    yield
+    stack.kubectl("delete", "-f", str(definition))
+
+
 @pytest.mark.parametrize("env", ["dev", "staging", "prod"])
-def test_the_api_server_takes_our_rendered_objects(stack: Stack, env: str, namespaces: None) -> None:
+@pytest.mark.usefixtures("namespaces", "alert_receivers")
+def test_the_api_server_takes_our_rendered_objects(stack: Stack, env: str) -> None:
     """Device plugin, dcgm-exporter, engines, routes: what `srvmod render` has written, but for secrets' masks."""
     objects: list[dict[str, Any]] = []
     for file in sorted((ROOT / "manifests" / env).rglob("*.yaml")):
         if file.parent.name != "charts":
             item = yaml.safe_load(file.read_text(encoding="utf-8"))
-            if item["kind"] not in UNKNOWN_KINDS and item["kind"] != "Secret":
+            if item["kind"] != "Secret":
                 objects.append(item)
     kinds = {(item["kind"], item["metadata"]["name"]) for item in objects}
     assert {("DaemonSet", "nvidia-device-plugin"), ("DaemonSet", "dcgm-exporter"), ("Deployment", "engine")} <= kinds

@@ -18,6 +18,8 @@ from srvmod.infra.serving.documents.weight_cache import (
     cluster_role,
     cluster_role_binding,
     daemon_set,
+    role,
+    role_binding,
     service_account,
 )
 from srvmod.local import nodes
@@ -195,7 +197,8 @@ def test_a_pretended_node_opens_only_after_its_weights_are_verified(trial: Trial
         "serving", "p5-tp4", "docker.io/srvmod/weight-cache:local", "Never", "weights", "m", "r1", "us-east-1", AWS_URL
     )
     trial.kubectl("create", "namespace", "serving")
-    trial.apply(service_account(cache), cluster_role(), cluster_role_binding(cache), daemon_set(cache))
+    trial.apply(service_account(cache), cluster_role(), cluster_role_binding(cache), role(cache), role_binding(cache))
+    trial.apply(daemon_set(cache))
     fillers = [node(f"filler-{n}") for n in range(2)]  # whichever slots are free
     trial.apply(*fillers)
     cold = {"key": "srvmod.dev/weights-cold", "value": "true", "effect": "NoSchedule"}
@@ -203,6 +206,7 @@ def test_a_pretended_node_opens_only_after_its_weights_are_verified(trial: Trial
     trial.apply(node("trial-far", taints=[cold]))
     try:
         eventually("kwok makes it ready", 60, lambda: is_up(trial, "trial-far"))
+        trial.apply(pod_of(daemon_set(cache), "trial-far"))
         eventually("the agent looks for weights", 60, lambda: "manifest" in trial.log("weight-cache-trial-far"))
         assert cold["key"] in taints(trial, "trial-far")
         trial.upload_weights()
@@ -212,6 +216,17 @@ def test_a_pretended_node_opens_only_after_its_weights_are_verified(trial: Trial
     finally:
         trial.kubectl("delete", "node", "trial-far", *(f["metadata"]["name"] for f in fillers), check=False)
     eventually("its folder goes", 20, lambda: not (trial.state.live / "nodes/pretended/trial-far").exists())
+
+
+def pod_of(daemon_set: dict[str, Any], node_name: str) -> dict[str, Any]:
+    """The pod that a DaemonSet's controller would make for a node; the trial has no controllers."""
+    template, name = daemon_set["spec"]["template"], daemon_set["metadata"]["name"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {**template["metadata"], "name": f"{name}-{node_name}", "namespace": "serving"},
+        "spec": {**template["spec"], "nodeName": node_name},
+    }
 
 
 def taints(trial: Trial, name: str) -> set[str]:

@@ -41,7 +41,7 @@ ALL = (
     Phase(r"weights\s+.* uploaded", down=True),
     Phase(r"pulumi up\s+.*eks:.*created"),
     Phase(r"pulumi up\s+.*kubernetes:.*created"),
-    Phase(r"engines\s+0 of .* booting"),
+    Phase(r"engines\s+0 of .* booting", down=True),
     Phase(r"engines\s+.*(filling weights|engines starting)"),
     Phase(r"completion\s+streaming"),
 )
