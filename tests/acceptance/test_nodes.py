@@ -206,27 +206,16 @@ def test_a_pretended_node_opens_only_after_its_weights_are_verified(trial: Trial
     trial.apply(node("trial-far", taints=[cold]))
     try:
         eventually("kwok makes it ready", 60, lambda: is_up(trial, "trial-far"))
-        trial.apply(pod_of(daemon_set(cache), "trial-far"))
         eventually("the agent looks for weights", 60, lambda: "manifest" in trial.log("weight-cache-trial-far"))
         assert cold["key"] in taints(trial, "trial-far")
         trial.upload_weights()
         eventually("the taint is lifted", 90, lambda: cold["key"] not in taints(trial, "trial-far"))
         assert (trial.state.live / "nodes/pretended/trial-far/models/r1/READY").exists()
-        eventually("the agent ends", 20, lambda: not (trial.state.run / "weight-cache-trial-far.pid").exists())
+        assert (trial.state.run / "weight-cache-trial-far.pid").exists(), "it stays, as the DaemonSet's pod does"
     finally:
         trial.kubectl("delete", "node", "trial-far", *(f["metadata"]["name"] for f in fillers), check=False)
+    eventually("the agent ends", 20, lambda: not (trial.state.run / "weight-cache-trial-far.pid").exists())
     eventually("its folder goes", 20, lambda: not (trial.state.live / "nodes/pretended/trial-far").exists())
-
-
-def pod_of(daemon_set: dict[str, Any], node_name: str) -> dict[str, Any]:
-    """The pod that a DaemonSet's controller would make for a node; the trial has no controllers."""
-    template, name = daemon_set["spec"]["template"], daemon_set["metadata"]["name"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**template["metadata"], "name": f"{name}-{node_name}", "namespace": "serving"},
-        "spec": {**template["spec"], "nodeName": node_name},
-    }
 
 
 def taints(trial: Trial, name: str) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from srvmod.infra.labels import POOL_LABEL
 from srvmod.local import nodes
 from srvmod.local.facts import AWS_PORT, BRIDGE_ADDRESS, inner_pids
 from srvmod.local.nodes.hardware import KERNEL_SETTINGS
@@ -102,6 +103,7 @@ def node(name: str, **spec: Any) -> dict[str, Any]:
     """A Node as Karpenter's kwok build writes it."""
     labels = {
         "karpenter.sh/nodepool": "p5-tp4",
+        POOL_LABEL: "p5-tp4",
         "kubernetes.io/hostname": name,
         "node.kubernetes.io/instance-type": "p5.48xlarge",
         "kwok.x-k8s.io/node": "fake",
