@@ -17,7 +17,7 @@ WRONG_INPUT = 2
 
 def cost(
     env: Annotated[
-        list[str] | None, typer.Option("--env", "-e", help="Environment; may be repeated; all when left out.")
+        list[str] | None, typer.Option("--env", "-e", help="Environment; may be repeated; all on real AWS when left out.")
     ] = None,
     load: Annotated[
         float, typer.Option("--load", help="Mean traffic as a share of the peak: more than 0, at most 1.")
@@ -29,17 +29,20 @@ def cost(
 
     Exit code: 0 complete, 1 a price is missing (its name is printed), 2 wrong input.
     """
-    from srvmod.infra.cost import picture
-    from srvmod.infra.settings import SettingsError, load_stack_file
-
     known = sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
     chosen = env or known
     for name in chosen:
         if name not in known:
             typer.echo(f"--env {name}: no such environment; allowed: {', '.join(known)}", err=True)
             raise typer.Exit(WRONG_INPUT)
+    # only now: it takes seconds to import
+    from srvmod.infra.cost import picture
+    from srvmod.infra.settings import SettingsError, load_stack_file
+
     try:
-        pictures = [picture(load_stack_file(root / f"Pulumi.{name}.yaml"), load) for name in chosen]
+        every = [load_stack_file(root / f"Pulumi.{name}.yaml") for name in chosen]
+        # nobody pays for a simulation; asked for by name, it is answered
+        pictures = [picture(settings, load) for settings in every if env or not settings.aws.simulated]
     except (SettingsError, ValueError) as error:
         typer.echo(str(error) if isinstance(error, SettingsError) else f"--load: {error}", err=True)
         raise typer.Exit(WRONG_INPUT) from None

@@ -42,6 +42,7 @@ def environment(state: State, found: facts.Facts, tools_bin: Path) -> dict[str, 
         "SRVMOD_LOCAL_TOKEN_FILE": str(state.token_file),
         "SRVMOD_PYTHON": sys.executable,
         "KUBECONFIG": str(state.kubeconfig),
+        "KUBECACHEDIR": str(state.cache / "kubectl"),
     }
 
 
