@@ -12,7 +12,7 @@ setup: $(STAMP)
 # pip compiles bytecode at install (--compile): without it each start of the program compiles 270 MB of SDK again
 $(STAMP): requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; install Python 3.11 or set PYTHON=..."; exit 1; }
-	@echo "setting up $(VENV) (about 2 minutes, once)"
+	@echo "setting up $(VENV), once: two minutes, more on a busy machine or a slow network; nothing is printed meanwhile"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --compile --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .

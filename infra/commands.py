@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from srvmod.infra.environments import environments, judged
+
 app = typer.Typer(no_args_is_help=True)
 bench = typer.Typer(no_args_is_help=True, help="Speed figures against their goals; exit code 1 when one is missed.")
 
@@ -24,15 +26,12 @@ def render(
     root: Annotated[Path, typer.Option(help="Folder with Pulumi.<env>.yaml and manifests/.")] = ROOT,
 ) -> None:
     """Render `manifests/<env>/` from the program, without engine, cloud or cluster."""
-    from srvmod.infra.render.environments import differences, environments, rendered, write
+    judged(env or [], root)
+    # only now: it takes seconds to import
+    from srvmod.infra.render.environments import differences, rendered, write
     from srvmod.infra.settings import SettingsError
 
-    known = environments(root)
-    chosen = env or known
-    unknown = [name for name in chosen if name not in known]
-    if unknown:
-        typer.echo(f"--env {unknown[0]}: no such environment; allowed: {', '.join(known)}", err=True)
-        raise typer.Exit(2)
+    chosen = env or environments(root)
     stale = 0
     for name in chosen:
         try:

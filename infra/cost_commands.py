@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from srvmod.infra.environments import WRONG_INPUT, environments, judged
+
 if TYPE_CHECKING:
     from srvmod.infra.cost import Picture
 
 ROOT = Path(__file__).resolve().parent.parent
 INCOMPLETE = 1
-WRONG_INPUT = 2
 
 
 def cost(
     env: Annotated[
-        list[str] | None, typer.Option("--env", "-e", help="Environment; may be repeated; all on real AWS when left out.")
+        list[str] | None,
+        typer.Option("--env", "-e", help="Environment; may be repeated; when left out, all but simulated ones."),
     ] = None,
     load: Annotated[
         float, typer.Option("--load", help="Mean traffic as a share of the peak: more than 0, at most 1.")
@@ -29,18 +31,13 @@ def cost(
 
     Exit code: 0 complete, 1 a price is missing (its name is printed), 2 wrong input.
     """
-    known = sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
-    chosen = env or known
-    for name in chosen:
-        if name not in known:
-            typer.echo(f"--env {name}: no such environment; allowed: {', '.join(known)}", err=True)
-            raise typer.Exit(WRONG_INPUT)
+    judged(env or [], root)
     # only now: it takes seconds to import
     from srvmod.infra.cost import picture
     from srvmod.infra.settings import SettingsError, load_stack_file
 
     try:
-        every = [load_stack_file(root / f"Pulumi.{name}.yaml") for name in chosen]
+        every = [load_stack_file(root / f"Pulumi.{name}.yaml") for name in env or environments(root)]
         # nobody pays for a simulation; asked for by name, it is answered
         pictures = [picture(settings, load) for settings in every if env or not settings.aws.simulated]
     except (SettingsError, ValueError) as error:

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from srvmod.infra.environments import WRONG_INPUT, judged
+
 ROOT = Path(__file__).resolve().parent.parent
-WRONG_INPUT = 2
 
 
 def images(
@@ -18,6 +19,7 @@ def images(
     root: Annotated[Path, typer.Option(help="Folder with Pulumi.<env>.yaml.")] = ROOT,
 ) -> None:
     """Images by their own registries, whatever mirror the environment uses. Charts bring more: see their values."""
+    judged([env], root)
     from srvmod.infra import versions
     from srvmod.infra.settings import SettingsError, load_stack_file
 

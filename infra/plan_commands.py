@@ -21,6 +21,7 @@ from srvmod.contract import (
     ModelShape,
     shape_from_config,
 )
+from srvmod.infra.environments import environments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,8 +124,7 @@ def _from_environment(root: Path, env: str) -> "tuple[Traffic, ModelShape, Slo, 
     from srvmod.infra.settings import SettingsError, load_stack_file
     from srvmod.infra.settings.sizing import layout_of, traffic_of
 
-    known = sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
-    if env not in known:
+    if env not in (known := environments(root)):
         raise _OptionsError(f"--env {env}: no such environment; allowed: {', '.join(known)}")
     try:
         settings = load_stack_file(root / f"Pulumi.{env}.yaml")

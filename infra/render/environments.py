@@ -32,11 +32,6 @@ class Difference:
     diff: str
 
 
-def environments(root: Path) -> list[str]:
-    """Environments of the project: the names in its `Pulumi.<name>.yaml` files."""
-    return sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
-
-
 def graph_of(settings: Settings, *, known: bool = True) -> Graph:
     """The graph that `settings` give. Keys are placeholders: they are masked anyway."""
     keys = {client: f"placeholder-key-of-{client}" for client in settings.gateway.api_clients}
