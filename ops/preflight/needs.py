@@ -6,7 +6,6 @@ import yaml
 from pydantic import ValidationError
 
 from srvmod.contract.account_needs import AccountNeeds, digest_of
-from srvmod.infra.environments import environments
 
 PROJECT = "srvmod"
 NEEDS = "account.json"
@@ -14,6 +13,11 @@ NEEDS = "account.json"
 
 class NeedsError(Exception):
     """The needs can't be read or are out of date: which file, and what to do."""
+
+
+def environments(root: Path) -> list[str]:
+    """Environments with a stack file below `root`."""
+    return sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
 
 
 def read(root: Path, env: str) -> AccountNeeds:
