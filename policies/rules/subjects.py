@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from srvmod.policies.config import Config
@@ -9,6 +10,7 @@ from srvmod.policies.facts import (
     Engine,
     Known,
     Maybe,
+    Place,
     Pool,
     Requirement,
     Route,
@@ -78,11 +80,20 @@ def pools_of(workload: Workload, world: World) -> list[Pool]:
 
 
 def scaler_of(workload: Workload, world: World) -> Scaler | None:
-    """The scaler that sets a workload's replicas."""
-    for scaler in index(world).scalers.get(workload.name, ()):
-        if not scaler.namespace or not workload.namespace or scaler.namespace == workload.namespace:
-            return scaler
-    return None
+    """The scaler that sets a workload's replicas; of several of the name (manifests of more than one environment) the
+    one whose file lies nearest."""
+    found = [
+        scaler
+        for scaler in index(world).scalers.get(workload.name, ())
+        if not scaler.namespace or not workload.namespace or scaler.namespace == workload.namespace
+    ]
+    return max(found, key=lambda scaler: _nearness(scaler.place, workload.place), default=None)
+
+
+def _nearness(one: Place, other: Place) -> int:
+    """Folders that two files have in common, and one more for the same file."""
+    pairs = zip(one.source.split("/"), other.source.split("/"), strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def services_of(engine: Engine, world: World) -> list[Service]:

@@ -49,6 +49,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return lambda *words, **more: CliRunner().invoke(app, list(words), **more)
 
 
+def test_environments_together_are_judged_as_each_alone() -> None:
+    """Their objects have the same names; what an engine is compared with lies beside it."""
+    folders = [str(REPO / "manifests" / name) for name in ENVIRONMENTS if name != "local"]
+    found = judged(of_paths(folders), Config(), TODAY)
+    assert [str(one) for one in found.findings] == []
+
+
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_what_the_environments_apply_is_clean(environment: str) -> None:
     world = of_paths([str(REPO / "manifests" / environment)])
