@@ -182,3 +182,9 @@ def key(item: Object) -> str:
     """An object's key in a mirror."""
     meta = item["metadata"]
     return f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
+
+
+def condition(item: Object, name: str) -> bool:
+    """Whether an object's status has this condition and it is True. Both may be null in an object's first moment."""
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return any(c["type"] == name and c["status"] == "True" for c in conditions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from srvmod.local.api import Api, Object
+from srvmod.local.api import Api, Object, condition
 
 WEIGHTS_TAINT = "srvmod.dev/weights-cold"
 PRETENDED = "srvmod.dev/pretended"
@@ -50,13 +50,13 @@ def _node(node: Object, pods: list[Object]) -> dict[str, Any]:
     return {
         "name": meta["name"],
         "instanceType": meta.get("labels", {}).get("node.kubernetes.io/instance-type", ""),
-        "ready": _ready(node),
+        "ready": condition(node, "Ready"),
         "pretended": meta.get("annotations", {}).get(PRETENDED) == "true",
         "weightsReady": WEIGHTS_TAINT not in {taint["key"] for taint in node["spec"].get("taints", [])},
         "engines": [
             {
                 "name": pod["metadata"]["name"],
-                "ready": _ready(pod),
+                "ready": condition(pod, "Ready"),
                 "gpus": _gpus(pod),
                 "podIp": pod["status"].get("podIP"),
             }
@@ -64,11 +64,6 @@ def _node(node: Object, pods: list[Object]) -> dict[str, Any]:
             if pod["spec"].get("nodeName") == meta["name"]
         ],
     }
-
-
-def _ready(item: Object) -> bool:
-    conditions = item.get("status", {}).get("conditions", [])
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
 def _gpus(pod: Object) -> list[int]:

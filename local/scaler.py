@@ -119,19 +119,18 @@ class Scaler:
 
     def round(self) -> None:
         """Looks at every ScaledObject once."""
-        objects = self.objects.objects
-        for name, item in objects.items():
+        failures: dict[str, str] = {}
+        for name, item in self.objects.objects.items():
             try:
                 failure = "; ".join(problems(item["spec"])) or self._hold(item)
                 self._report(item, failure)
             except ApiError as error:
                 failure = str(error)
-            if failure and failure != self.failures.get(name):
-                log.warning("%s: %s", name, failure)
-            self.failures = {key: text for key, text in self.failures.items() if key in objects and key != name} | (
-                {name: failure} if failure else {}
-            )
-        self.failures = {key: text for key, text in self.failures.items() if key in objects}
+            if failure:
+                failures[name] = failure
+                if failure != self.failures.get(name):
+                    log.warning("%s: %s", name, failure)
+        self.failures = failures
         self.last_round = time.monotonic()
 
     def _hold(self, item: Mapping[str, Any]) -> str:

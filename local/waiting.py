@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from srvmod.local.api import Api, ApiError
+from srvmod.local.api import Api, ApiError, condition
 
 POLL_SECONDS = 0.5
 
@@ -23,5 +23,4 @@ def crd_established(api: Api, name: str) -> bool:
         crd = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
     except ApiError:
         return False
-    conditions = (crd.get("status") or {}).get("conditions") or []  # null in the first moment
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+    return condition(crd, "Established")
