@@ -27,11 +27,33 @@ class ClusterView:
         seen = [_node(node, pods) for node in self.api.get("/api/v1/nodes")["items"]]
         return sorted(seen, key=lambda n: n["name"])
 
-    def engines_wanted(self) -> int:
-        """Engines that have to be there: the Deployment's replicas, and what its scaler will make of them at once."""
-        deployment = self.api.get("/apis/apps/v1/namespaces/serving/deployments/engine")
+    def engines_wanted(self) -> int | None:
+        """Engines that have to be there: the Deployment's replicas, and what its scaler will make of them at once.
+
+        None before the program has made the Deployment.
+        """
+        deployment = self.api.get_or_none("/apis/apps/v1/namespaces/serving/deployments/engine")
+        if deployment is None:
+            return None
         noted = deployment["metadata"].get("annotations", {}).get(ENGINES_ANNOTATION, 0)
         return max(deployment["spec"].get("replicas", 0), int(noted))
+
+    def unfinished(self, nodes: list[dict[str, Any]]) -> str:
+        """What the program has asked for and isn't there, given `nodes()`; "" when nothing is missing."""
+        wanted = self.engines_wanted()
+        if wanted is None:
+            return "the program hasn't made its engines yet"
+        ready = sum(engine["ready"] for node in nodes for engine in node["engines"])
+        return "" if ready >= wanted else f"{ready} of {wanted} engines ready"
+
+    def launches(self) -> list[str]:
+        """Nodes that Karpenter has been asked for and that haven't registered, each with how far it is."""
+        claims = self.api.get("/apis/karpenter.sh/v1/nodeclaims")["items"]
+        return [
+            f"{claim['metadata']['name']}: {'boots' if condition(claim, 'Launched') else 'Karpenter launches it'}"
+            for claim in claims
+            if not condition(claim, "Registered")
+        ]
 
     def node_class_problem(self) -> str:
         """Why Karpenter doesn't launch: the node classes' conditions that aren't True, in Karpenter's own words."""

@@ -9,7 +9,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -25,9 +25,16 @@ app = typer.Typer(help="The whole platform on one machine, with real parts.", no
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; progress goes to stderr.")]
 
 
+WIDTH_ELSEWHERE = 140
+"""Columns of tables that no terminal shows (a file, a pipe): whole names of nodes and pods."""
+
+
 def console(*, stderr: bool = False) -> Console:
     """Shows text as it is: an ARN with ":secret:" in it is no emoji."""
-    return Console(stderr=stderr, highlight=False, emoji=False)
+    screen = Console(stderr=stderr, highlight=False, emoji=False)
+    if not screen.is_terminal and "COLUMNS" not in os.environ:
+        screen.width = WIDTH_ELSEWHERE
+    return screen
 
 
 class Steps:
@@ -126,6 +133,7 @@ def status(json_output: Json = False) -> None:
         _show(result)
     else:
         console().print(escape(result["problem"]), soft_wrap=True)
+        _show_work(result)
     sick = [c for c in result["components"] if not c["healthy"]]
     raise typer.Exit(3 if not result["running"] else 1 if sick or result["problem"] else 0)
 
@@ -197,11 +205,14 @@ def _show(result: dict[str, Any]) -> None:
             screen.print(f"[red]{component['name']}:[/] {escape(component['problem'])}", soft_wrap=True)
     if result.get("problem"):
         screen.print(f"[red]problem:[/] {escape(result['problem'])}", soft_wrap=True)
+    _show_work(result)
     if outputs := result.get("outputs"):
-        shown = Table("output", "value", title="stack outputs")
-        for name, value in sorted(outputs.items()):
-            shown.add_row(name, value if isinstance(value, str) else json.dumps(value))
-        screen.print(shown)
+        screen.print("stack outputs (as data: `srvmod local up --json`, `pulumi stack output --json`)")
+        named = sorted(_flat(outputs))
+        indent = max(len(name) for name, _ in named)
+        for name, value in named:
+            # whole lines, so that what is copied from them is whole
+            screen.print(f"  {name:<{indent}}  {escape(value)}", soft_wrap=True)
     if completion := result.get("completion"):
         screen.print(
             f"first token after {completion['ttftMs']:.0f} ms, then {completion['meanItlMs']:.1f} ms per token "
@@ -212,6 +223,8 @@ def _show(result: dict[str, Any]) -> None:
     screen.print(
         f"endpoint    {result['endpoint']}\nkubeconfig  {result['kubeconfig']}\nAPI key     {result['apiKeyFile']}"
     )
+    if not any(engine["ready"] for node in result["nodes"] for engine in node["engines"]):
+        return
     request = {"model": "llama-3-70b-instruct", "stream": True, "max_tokens": 24,
                "messages": [{"role": "user", "content": "hello"}]}  # fmt: skip
     words = [
@@ -220,6 +233,20 @@ def _show(result: dict[str, Any]) -> None:
         f"-H 'content-type: application/json' -d '{json.dumps(request)}'",
     ]
     screen.print(" ".join(words), soft_wrap=True)
+
+
+def _show_work(result: dict[str, Any]) -> None:
+    if work := result["atWork"]:
+        console().print(f"at work     `srvmod local {work['command']}` (process {work['pid']})", soft_wrap=True)
+
+
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Every leaf of the outputs with its path, as `pulumi stack output` would be asked for it."""
+    if isinstance(value, dict) and value:
+        for key, inner in cast("dict[str, object]", value).items():
+            yield from _flat(inner, f"{name}.{key}" if name else key)
+    else:
+        yield name, value if isinstance(value, str) else json.dumps(value)
 
 
 def _mark(value: bool) -> str:

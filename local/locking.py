@@ -6,9 +6,26 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from srvmod.local.errors import LocalError
 from srvmod.local.paths import State
+
+
+def at_work(state: State) -> tuple[str, int] | None:
+    """The command that holds the state folder now and its process, or None. Only looks: takes no lock itself."""
+    try:
+        found = state.lock_file.stat()
+        told = state.lock_file.read_text()
+        held = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    command, _, pid = told.strip().partition(" ")
+    # a command that was killed leaves its name in the file, but no lock
+    if pid.isdigit() and any(fields[4:6] == [pid, file] for fields in map(str.split, held.splitlines())):
+        return command, int(pid)
+    return None
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TextIO
@@ -21,6 +22,7 @@ from srvmod.local.paths import REPO, State
 STACK = "local"
 CANCEL_SECONDS = 60.0
 """The engine's last operations may be waits for pods; it ends them when it is asked to."""
+RESOURCE_LINES_SECONDS = 2.0
 PASSPHRASE = "srvmod-local"
 """Protects nothing: the local stack's state never leaves its 0700 folder and its keys are random per stack."""
 
@@ -148,6 +150,27 @@ def _locks(backend: Path) -> list[tuple[Path, int]]:
             if holder["hostname"] == os.uname().nodename:
                 found.append((file, int(holder["pid"])))
     return found
+
+
+class ResourceLines:
+    """Tells the engine's progress: every few seconds a resource, and the first of each provider.
+
+    Two hundred lines would hide the few that matter; the log has them all.
+    """
+
+    def __init__(self, progress: Callable[[str, str], None]) -> None:
+        self.progress, self.done, self.told_at, self.providers = progress, 0, 0.0, set[str]()
+
+    def __call__(self, line: str) -> None:
+        words = line.split()
+        if len(words) <= 3 or words[0] not in "+-~" or words[3] not in ("created", "updated", "deleted", "replaced"):
+            return
+        self.done += 1
+        now, provider = time.monotonic(), words[1].partition(":")[0]
+        if provider not in self.providers or now - self.told_at >= RESOURCE_LINES_SECONDS:
+            self.providers.add(provider)
+            self.told_at = now
+            self.progress("pulumi up", f"resource {self.done}: {words[1]} {words[2]} {words[3]}")
 
 
 def diagnostics(lines: list[str]) -> str:

@@ -17,7 +17,7 @@ from srvmod.local.locking import locked
 from srvmod.local.nodes.view import components as node_processes
 from srvmod.local.paths import State
 from srvmod.local.pki import Authority
-from srvmod.local.pulumi_cli import STACK, Pulumi, end_engines, environment
+from srvmod.local.pulumi_cli import STACK, Pulumi, ResourceLines, end_engines, environment
 
 Progress = Callable[[str, str], None]
 """Called with (step, what happens now)."""
@@ -152,7 +152,7 @@ class LocalStack:
         seeder = seed.WeightsSeeder(found, self.state, self.progress)
         seeder.start()
         try:
-            pulumi.run("up", "--yes", "--skip-preview", "--stack", STACK, on_line=self._pulumi_line)
+            pulumi.run("up", "--yes", "--skip-preview", "--stack", STACK, on_line=ResourceLines(self.progress))
         finally:
             seeder.over.set()
         seeder.finish()
@@ -166,7 +166,7 @@ class LocalStack:
 
         cluster, deadline = ClusterView(self.state.kubeconfig), time.monotonic() + timeout_seconds
         while True:
-            wanted, seen = cluster.engines_wanted(), cluster.nodes()
+            wanted, seen = cluster.engines_wanted() or 0, cluster.nodes()
             ready = sum(e["ready"] for n in seen for e in n["engines"])
             # the API server notices a dead kubelet only after its lease has run out
             down = [p["name"] for p in node_processes(self.state.root, facts.inner_pids(holder)) if not p["healthy"]]
@@ -178,6 +178,7 @@ class LocalStack:
                     "engines starting" if node["weightsReady"] else "filling weights" if node["ready"] else "booting"
                 )
                 words.append(f"{node['name']}: {stage}")
+            words += cluster.launches()
             if problem := cluster.node_class_problem():
                 words.append(problem)
             self.progress("engines", "; ".join(words))
@@ -187,11 +188,6 @@ class LocalStack:
                     f"`srvmod local status` shows what isn't ready; logs: {self.state.logs}; `srvmod local up` goes on",
                 )
             time.sleep(0.5)
-
-    def _pulumi_line(self, line: str) -> None:
-        words = line.split()
-        if len(words) > 3 and words[0] in "+-~" and words[3] in ("created", "updated", "deleted", "replaced"):
-            self.progress("pulumi up", f"{words[1]} {words[2]} {words[3]}")
 
     def outputs(self) -> dict[str, object]:
         """The stack's outputs, secrets masked. Raises LocalError when there is no running stack."""
@@ -211,51 +207,9 @@ class LocalStack:
 
     def status(self) -> dict[str, Any]:
         """What is true now, asked from the parts themselves. `running` is False when there is no stack."""
-        found = facts.load(self.state.facts_file)
-        if found is None:
-            if holding := namespace.holders(self.state):
-                return _not_running(
-                    f"the record of the stack is gone, but its processes {holding} run; `srvmod local down` ends them"
-                )
-            return _not_running("no stack; `srvmod local up` starts one")
-        if not found.alive():
-            return _not_running(
-                "the stack's namespaces are gone (killed, or the machine restarted); "
-                "`srvmod local up` starts it again, `srvmod local down` clears it"
-            )
-        from srvmod.local.cluster_view import ClusterView
+        from srvmod.local.status import status
 
-        pids = facts.inner_pids(found.supervisor_pid)
-        try:
-            inside, silent = self.components(fresh=True), ""
-        except LocalError as error:
-            inside, silent = [], str(error)
-        components = [{"name": "supervisor", "pid": pids.get(1), "healthy": not silent, "problem": silent}]
-        components += [
-            {
-                "name": c["name"],
-                "pid": pids.get(c["pid"]) if c["pid"] else None,
-                "healthy": c["healthy"],
-                "problem": c["problem"],
-            }
-            for c in inside
-        ]
-        try:
-            seen, problem = ClusterView(self.state.kubeconfig).nodes(), low_disk(self.state.root)
-        except Exception as error:  # whatever the API server's trouble is, status must still tell the rest
-            seen, problem = [], f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
-        components += node_processes(self.state.root, pids)
-        return {
-            "running": True,
-            "problem": problem,
-            "endpoint": found.endpoint,
-            "apiKeyFile": str(self.state.api_key_file),
-            "kubeconfig": str(self.state.kubeconfig),
-            "awsEndpoint": found.aws_url,
-            "engineKind": found.engine_kind,
-            "nodes": seen,
-            "components": components,
-        }
+        return status(self.state)
 
     # -- down -------------------------------------------------------------------------------------------------
 
@@ -280,10 +234,6 @@ class LocalStack:
             self.state.logs.rename(self.state.last_logs)
         shutil.rmtree(self.state.live, ignore_errors=True)
         return ended
-
-
-def _not_running(problem: str) -> dict[str, Any]:
-    return {"running": False, "problem": problem, "components": [], "nodes": []}
 
 
 def _private(file: Path, text: str) -> None:

@@ -17,9 +17,9 @@ import typer
 from srvmod.local import commands, facts, namespace
 from srvmod.local.errors import LocalError
 from srvmod.local.interrupts import Interrupted, interruptible, undisturbed
-from srvmod.local.locking import locked
+from srvmod.local.locking import at_work, locked
 from srvmod.local.paths import State
-from srvmod.local.pulumi_cli import end_engines, engines, stale_locks
+from srvmod.local.pulumi_cli import ResourceLines, end_engines, engines, stale_locks
 from srvmod.local.stack import LocalStack
 
 
@@ -58,8 +58,10 @@ def test_the_lock_of_a_killed_command_is_free(state: State) -> None:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(LocalError, match=f"process {holder.pid}"), locked(state, "up"):
             pass
+        assert at_work(state) == ("up", holder.pid)
         holder.kill()
         holder.wait()
+    assert at_work(state) is None, "a killed command leaves its name in the file, but works no more"
     with locked(state, "up"):
         pass
 
@@ -152,6 +154,44 @@ def test_a_broken_record_of_ports_is_written_anew(state: State) -> None:
     assert json.loads(state.ports_file.read_text()) == ports
 
 
+# -- what is shown ------------------------------------------------------------------------------------------------
+
+
+def test_of_many_resources_the_first_of_each_provider_is_told() -> None:
+    told: list[str] = []
+    lines = ResourceLines(lambda _, what: told.append(what))
+    for index in range(50):
+        lines(f" +  aws:iam/role:Role role-{index} created (1s)")
+    lines(" +  kubernetes:core/v1:Namespace serving created (0.1s)")
+    lines("Diagnostics: 3 created by nobody")
+    assert told == [
+        "resource 1: aws:iam/role:Role role-0 created",
+        "resource 51: kubernetes:core/v1:Namespace serving created",
+    ]
+
+
+def test_a_stack_in_the_making_shows_who_works_and_nothing_to_try(capsys: pytest.CaptureFixture[str]) -> None:
+    node = {"name": "ip-10-0-12-34.ec2.internal", "instanceType": "p5.48xlarge", "ready": True, "weightsReady": False}
+    engine = {"name": "engine-7c9d8f6b5-x2x9k", "ready": False, "gpus": [0, 1, 2, 3], "podIp": None}
+    result = {
+        "running": True, "problem": "0 of 2 engines ready", "atWork": {"command": "up", "pid": 4711},
+        "endpoint": "http://127.0.0.1:8080", "apiKeyFile": "/s/key", "kubeconfig": "/s/kubeconfig",
+        "engineKind": "simulated", "components": [], "nodes": [{**node, "pretended": True, "engines": [engine]}],
+        "outputs": {"endpoint": {"host": "lb"}, "arns": {"queue": "arn:aws:sqs:us-east-1:123456789012:" + 150 * "q"}},
+    }  # fmt: skip
+    commands._show(result)
+    shown = capsys.readouterr().out
+    assert "ip-10-0-12-34.ec2.internal (pretended)" in shown, "names are whole where no terminal is narrow"
+    assert "engine-7c9d8f6b5-x2x9k" in shown
+    assert "0 of 2 engines ready" in shown
+    assert "`srvmod local up` (process 4711)" in shown
+    assert f"  arns.queue     arn:aws:sqs:us-east-1:123456789012:{150 * 'q'}\n" in shown
+    assert "curl" not in shown, "no engine would answer"
+    engine["ready"] = True
+    commands._show(result)
+    assert "curl -N http://127.0.0.1:8080/v1/chat/completions" in capsys.readouterr().out
+
+
 # -- records ------------------------------------------------------------------------------------------------------
 
 
@@ -162,7 +202,16 @@ def record(state: State, pid: int, started: str) -> facts.Facts:
 
 
 def test_status_without_a_stack(state: State) -> None:
-    assert LocalStack(state, quiet).status()["problem"] == "no stack; `srvmod local up` starts one"
+    status = LocalStack(state, quiet).status()
+    assert status["problem"] == "no stack; `srvmod local up` starts one"
+    assert status["atWork"] is None
+
+
+def test_status_tells_of_a_first_up_that_is_at_work(state: State) -> None:
+    with locked(state, "up"):
+        status = LocalStack(state, quiet).status()
+    assert status["problem"] == "no stack yet"
+    assert status["atWork"] == {"command": "up", "pid": os.getpid()}
 
 
 def test_a_record_whose_pid_is_somebody_elses_now_is_no_stack(state: State) -> None:
