@@ -233,5 +233,5 @@ def lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if cost is None:
         yield "cost", "no price: give --price, or prices.gpuNode in the stack's file"
     else:
-        yield "USD per hour", between(cost["usdPerHour"], "", 2)
-        yield "USD per million tokens", between(cost["usdPerMillionTokens"], "", 2)
+        yield "USD per hour (nodes)", between(cost["usdPerHour"], "", 2)
+        yield "USD per million tokens (nodes)", between(cost["usdPerMillionTokens"], "", 2)

@@ -101,6 +101,7 @@ from srvmod.contract.words import (
     KvCacheDtype,
     Unit,
     Verdict,
+    counted,
 )
 from srvmod.contract.zones import (
     OFFERINGS_READ_ON,
@@ -192,6 +193,7 @@ __all__ = [
     "Unit",
     "Verdict",
     "claims_of",
+    "counted",
     "offers_p5",
     "shape_from_config",
     "to_milliseconds",

@@ -3,6 +3,11 @@
 from enum import StrEnum
 
 
+def counted(number: int, thing: str) -> str:
+    """ "1 engine", "2 engines", "1,000 engines": for messages; `thing` is the singular of a noun that takes an s."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 class Clause(StrEnum):
     """Where the specification SRVMOD-FIN-001 says something; the value is the id that findings print."""
 

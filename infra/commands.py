@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from srvmod.infra.environments import environments, judged
+from srvmod.contract import counted
+from srvmod.contract.stack_files import environments
+from srvmod.infra.environments import judged
 
 app = typer.Typer(no_args_is_help=True)
 bench = typer.Typer(no_args_is_help=True, help="Speed figures against their goals; exit code 1 when one is missed.")
@@ -41,7 +43,7 @@ def render(
             raise typer.Exit(FAILED) from None
         if not check:
             folder = write(root, name, contents)
-            typer.echo(f"{folder.relative_to(root)}: {len(contents)} files")
+            typer.echo(f"{folder.relative_to(root)}: {counted(len(contents), 'file')}")
             continue
         for difference in differences(root, name, contents):
             stale += 1
@@ -49,7 +51,7 @@ def render(
             if difference.diff:
                 typer.echo(difference.diff)
     if stale:
-        typer.echo(f"{stale} files aren't what the program renders; fix: srvmod render", err=True)
+        typer.echo(f"{counted(stale, 'file')} not as the program renders; fix: srvmod render", err=True)
         raise typer.Exit(FAILED)
     if check:
         typer.echo(f"{', '.join(chosen)}: as rendered")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from srvmod.infra.environments import WRONG_INPUT, environments, judged
+from srvmod.contract.stack_files import environments
+from srvmod.infra.environments import WRONG_INPUT, judged
 
 if TYPE_CHECKING:
     from srvmod.infra.cost import Picture

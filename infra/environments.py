@@ -1,22 +1,18 @@
-"""Which environments there are: one per stack file. Imports nothing, so that a mistyped name is told at once."""
+"""A mistyped environment is told at once: nothing heavy is imported before."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
+from srvmod.contract.stack_files import unknown_environment
+
 WRONG_INPUT = 2
-
-
-def environments(root: Path) -> list[str]:
-    """Names of the stacks that have a `Pulumi.<name>.yaml` in `root`, sorted."""
-    return sorted(path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in root.glob("Pulumi.*.yaml"))
 
 
 def judged(names: Sequence[str], root: Path) -> None:
     """Ends the command with exit code 2 and one line when one of the names is no environment."""
-    known = environments(root)
     for name in names:
-        if name not in known:
-            typer.echo(f"--env {name}: no such environment; allowed: {', '.join(known)}", err=True)
+        if problem := unknown_environment(name, root):
+            typer.echo(problem, err=True)
             raise typer.Exit(WRONG_INPUT)

@@ -21,7 +21,7 @@ from srvmod.contract import (
     ModelShape,
     shape_from_config,
 )
-from srvmod.infra.environments import environments
+from srvmod.contract.stack_files import unknown_environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,14 +118,16 @@ def plan(
         typer.echo(json.dumps({**found, "sweep": sweep_as_json(points)} if sweep else found))
         return
     _show(list(lines(found)), sweep_as_json(points))
+    if env and usd is not None:
+        typer.echo(f"nodes alone; with AWS's own services: srvmod cost --env {env}")
 
 
 def _from_environment(root: Path, env: str) -> "tuple[Traffic, ModelShape, Slo, Layout, float | None, Drafting | None]":
     from srvmod.infra.settings import SettingsError, load_stack_file
     from srvmod.infra.settings.sizing import layout_of, traffic_of
 
-    if env not in (known := environments(root)):
-        raise _OptionsError(f"--env {env}: no such environment; allowed: {', '.join(known)}")
+    if problem := unknown_environment(env, root):
+        raise _OptionsError(problem)
     try:
         settings = load_stack_file(root / f"Pulumi.{env}.yaml")
     except SettingsError as error:
@@ -225,7 +227,7 @@ def _show(rows: list[tuple[str, str]], points: list[dict[str, Any]]) -> None:
 
     console = Console()
     for what, value in rows:
-        console.print(f"{what:>24}  {value}", highlight=False, soft_wrap=True)
+        console.print(f"{what:>30}  {value}", highlight=False, soft_wrap=True)
     console.print("in brackets: what 80 % of measured times of unseen stacks lay within", style="dim")
     if not points:
         return

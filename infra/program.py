@@ -2,6 +2,7 @@
 
 import pulumi
 
+from srvmod.contract import counted
 from srvmod.infra.aws import layer as aws
 from srvmod.infra.outputs import outputs, publish
 from srvmod.infra.platform import layer as platform
@@ -32,14 +33,14 @@ def _announce(settings: Settings) -> None:
     """Say what was decided, and what is missing, before anything is made."""
     sizing = settings.sizing
     pulumi.log.info(
-        f"{settings.stack}: {sizing.min_engines} engines on {sizing.min_nodes} p5.48xlarge, at most "
+        f"{settings.stack}: {counted(sizing.min_engines, 'engine')} on {sizing.min_nodes} p5.48xlarge, at most "
         f"{sizing.max_engines} on {sizing.max_nodes}; {sizing.sessions_per_engine} sessions per engine at peak"
     )
     if not sizing.holds:
         missed = ", ".join(limit.value for limit in sizing.missed)
         pulumi.log.warn(
             f"engine.minEngines = {sizing.min_engines} misses at peak traffic: {missed}; "
-            f"{sizing.plan.engines_needed} engines hold the targets"
+            f"{counted(sizing.plan.engines_needed, 'engine')} would hold the targets"
         )
     if settings.aws.simulated:
         pulumi.log.warn(f"{settings.stack}: AWS is simulated; engine kind: {settings.engine.kind.value}")

@@ -69,6 +69,21 @@ tests, their files can't be had from a Go module."""
 KEDA = Chart("keda", "2.21.0", "https://kedacore.github.io/charts")
 """github.com/kedacore/keda v2.21.0."""
 
+KARPENTER_IMAGE = Image(
+    "public.ecr.aws/karpenter/controller",
+    "1.14.0",
+    "sha256:ea731b0cd813add8b2947a76bfe861c38069d85922b01d0c1647d1466279b7fe",
+)
+"""What the chart's own values name."""
+
+LOAD_BALANCER_CONTROLLER_IMAGE = Image("public.ecr.aws/eks/aws-load-balancer-controller", "v3.5.0")
+KEDA_IMAGES = (
+    Image("ghcr.io/kedacore/keda", "2.21.0"),
+    Image("ghcr.io/kedacore/keda-metrics-apiserver", "2.21.0"),
+    Image("ghcr.io/kedacore/keda-admission-webhooks", "2.21.0"),
+)
+"""What these charts run by their documentation, for `srvmod images` alone: their values keep the charts' own tags."""
+
 PROMETHEUS_STACK = Chart("kube-prometheus-stack", "92.1.0", "https://prometheus-community.github.io/helm-charts")
 PROMETHEUS_OPERATOR = "v0.94.1"
 """The operator of that chart, whose custom resources the program declares."""

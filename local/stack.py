@@ -60,6 +60,13 @@ class LocalStack:
             if disk := low_disk(self.state.root):
                 raise LocalError(disk, "free some there and run `srvmod local up` again; what runs was left as it is")
             return
+        try:
+            self.state.make()
+        except OSError as error:
+            raise LocalError(
+                f"the state folder {self.state.root} can't be made: {error.strerror}",
+                "choose a folder on a disk of this machine: SRVMOD_STATE=/path",
+            ) from error
         problems = check_host(self.state.root)
         if problems:
             raise LocalError(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pulumi
 
+from srvmod.contract import counted
 from srvmod.infra import identifiers
 from srvmod.infra.aws.layer import Cloud
 from srvmod.infra.labels import METRICS_NAMESPACE
@@ -114,11 +115,13 @@ def _dashboards(settings: Settings) -> contract.Dashboards:
 
 
 def _verdict(sizing: Sizing) -> str:
-    engines = f"{sizing.min_engines} engines on {sizing.min_nodes} nodes"
+    engines = f"{counted(sizing.min_engines, 'engine')} on {counted(sizing.min_nodes, 'node')}"
     if sizing.holds:
-        return f"{engines} hold the targets at peak traffic"
+        return f"{engines}: the targets hold at peak traffic"
     missed = ", ".join(limit.value for limit in sizing.missed)
-    return f"{engines} miss at peak traffic: {missed}; {sizing.plan.engines_needed} engines hold the targets"
+    return (
+        f"{engines}: missed at peak traffic: {missed}; {counted(sizing.plan.engines_needed, 'engine')} would hold them"
+    )
 
 
 def _rounded(value: float) -> float | None:

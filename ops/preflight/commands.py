@@ -1,6 +1,7 @@
 """`srvmod preflight`: whether an account has what an environment needs, before anything is made."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,8 @@ def preflight(
         typer.echo(json.dumps(policy(needs), indent=2))
         return
     console = Console()
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
+        typer.echo(f"AWS_ENDPOINT_URL is set: {endpoint} is asked, not AWS", err=True)
     with Console(stderr=True).status(f"asking account {needs.account_id}"):
         answers = list(run(needs, Account(needs.region)))
     if json_output:

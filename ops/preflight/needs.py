@@ -6,6 +6,7 @@ import yaml
 from pydantic import ValidationError
 
 from srvmod.contract.account_needs import AccountNeeds, digest_of
+from srvmod.contract.stack_files import unknown_environment
 
 PROJECT = "srvmod"
 NEEDS = "account.json"
@@ -15,16 +16,10 @@ class NeedsError(Exception):
     """The needs can't be read or are out of date: which file, and what to do."""
 
 
-def environments(root: Path) -> list[str]:
-    """Environments with a stack file below `root`."""
-    return sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
-
-
 def read(root: Path, env: str) -> AccountNeeds:
     """The needs of `env`. Raises NeedsError, also when its stack file has changed since they were rendered."""
-    known = environments(root)
-    if env not in known:
-        raise NeedsError(f"--env {env}: no such environment; allowed: {', '.join(known) or 'none in ' + str(root)}")
+    if problem := unknown_environment(env, root):
+        raise NeedsError(problem)
     file = root / "manifests" / env / NEEDS
     fix = f"srvmod render --env {env}"
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from srvmod.contract import counted
 from srvmod.policies.check import Result
 from srvmod.policies.rules import Finding, Severity
 
@@ -53,11 +54,14 @@ def summary(result: Result) -> str:
     """One line of counts."""
     world = result.world
     parts = [
-        f"{len(result.of(Severity.ERROR))} errors",
+        counted(len(result.of(Severity.ERROR)), "error"),
         f"{len(result.of(Severity.UNKNOWN))} can't tell",
         f"{len(result.unread)} can't read",
-        f"{len(result.of(Severity.WARNING))} warnings",
+        counted(len(result.of(Severity.WARNING)), "warning"),
         f"{len(result.waived)} waived",
     ]
-    judged = f"{world.files} files, {world.objects} objects, {len(world.engines)} engines"
+    judged = ", ".join(
+        counted(number, thing)
+        for number, thing in ((world.files, "file"), (world.objects, "object"), (len(world.engines), "engine"))
+    )
     return f"{judged}: {', '.join(parts)}"

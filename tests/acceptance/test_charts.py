@@ -102,6 +102,13 @@ def test_controllers_images_are_pinned_by_digest(name: str) -> None:
     assert all("@sha256:" in image for image in images(rendered("prod", name)))
 
 
+def test_controllers_run_the_images_that_srvmod_images_lists() -> None:
+    """Karpenter's chart is published with the tag and digest of its release, which its module hasn't got yet."""
+    assert images(rendered("prod", versions.ENVOY_GATEWAY.name)) == {versions.ENVOY_GATEWAY_IMAGE.reference}
+    (karpenter,) = images(rendered("prod", versions.KARPENTER.name))
+    assert karpenter.partition(":")[0] == versions.KARPENTER_IMAGE.repository
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_a_mirror_serves_every_image(name: str) -> None:
     assert {image.startswith(f"{MIRROR}/") for image in images(template(name, MIRRORED[name], crds=False))} == {True}

@@ -7,8 +7,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from srvmod.contract.stack_files import environments
 from srvmod.infra.commands import app
-from srvmod.infra.environments import environments
 from srvmod.infra.render.environments import differences, rendered
 from srvmod.infra.render.recorder import record
 from tests.infra.environment import ENVIRONMENTS, ROOT, graph, manifests, settings_of

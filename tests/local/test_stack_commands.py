@@ -66,6 +66,13 @@ def test_the_lock_of_a_killed_command_is_free(state: State) -> None:
         pass
 
 
+def test_a_state_folder_that_cant_be_made_is_named() -> None:
+    with pytest.raises(LocalError) as caught:
+        LocalStack(State(Path("/proc/nope")), quiet).up()
+    assert caught.value.what == "the state folder /proc/nope can't be made: No such file or directory"
+    assert "SRVMOD_STATE" in caught.value.fix
+
+
 # -- signals ------------------------------------------------------------------------------------------------------
 
 

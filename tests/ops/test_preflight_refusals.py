@@ -192,9 +192,19 @@ def call(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+def test_an_account_that_is_not_aws_is_told(account: Simulated, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`eval "$(srvmod local env)"` leads every question of that shell to the simulated account."""
+    monkeypatch.setattr("srvmod.ops.preflight.account.Account", lambda region: account.aws)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:5000")
+    done = CliRunner().invoke(APP, ["--env", "local", "--json", "--root", str(project)])
+    assert done.stderr.splitlines()[0] == "AWS_ENDPOINT_URL is set: http://127.0.0.1:5000 is asked, not AWS"
+    assert json.loads(done.stdout)["environment"] == "local"
+
+
 def test_the_command_answers_in_json(account: Simulated, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # the account's clients again: making them takes longer than all questions
     monkeypatch.setattr("srvmod.ops.preflight.account.Account", lambda region: account.aws)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)  # else it is told, see above
     code, output = call("--env", "local", "--json", "--root", str(project))
     answer = json.loads(output)
     assert code == answer["exitCode"] == 1  # neither weights' key list nor the secret of this stack is there

@@ -17,7 +17,15 @@ def vpc_beside_services(s: Settings) -> Iterator[Finding]:
 
 
 def zones_in_region(s: Settings) -> Iterator[Finding]:
-    """Zones belong to the region that everything is made in."""
+    """Zones belong to the region that everything is made in; zones of one other region blame the region's name."""
+    regions = {zone[:-1] for zone in s.network.zones}
+    if len(regions) == 1 and s.aws.region not in regions:
+        yield Finding(
+            ("aws", "region"),
+            f"has none of network.zones: {', '.join(s.network.zones)}",
+            f"{regions.pop()}, or zones of {s.aws.region} in network.zones",
+        )
+        return
     for index, zone in enumerate(s.network.zones):
         if zone[:-1] != s.aws.region:
             yield Finding(("network", "zones", index), "isn't in aws.region", f"zones of {s.aws.region}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from srvmod.contract import OFFERINGS_READ_ON, P5_48XLARGE, P5_ZONES, CapacityType, offers_p5
+from srvmod.contract import OFFERINGS_READ_ON, P5_48XLARGE, P5_ZONES, CapacityType, counted, offers_p5
 from srvmod.infra.settings.rules.finding import Finding, Rule
 from srvmod.infra.settings.serving import MOST_RESERVATIONS
 from srvmod.infra.settings.settings import Settings
@@ -101,7 +101,7 @@ def nodes_suffice(s: Settings) -> Iterator[Finding]:
     if nodes is not None and nodes < fewest:
         yield Finding(
             ("pool", "maxNodes"),
-            f"is less than the {fewest} nodes of {s.sizing.min_engines} engines",
+            f"is less than the {counted(fewest, 'node')} of {counted(s.sizing.min_engines, 'engine')}",
             f"at least {fewest}",
         )
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 
+from srvmod.contract import counted
 from srvmod.contract.account_needs import AccountNeeds
 from srvmod.ops.preflight.account import Account, RefusedError
 from srvmod.ops.preflight.answers import Answer, cant_tell, ok, will_fail
@@ -40,9 +41,9 @@ def complete(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     if missing or other:
         parts = [f"{len(missing)} missing ({_some(missing)})"] if missing else []
         parts += [f"{len(other)} of another size ({_some(other)})"] if other else []
-        yield will_fail(subject, f"of {len(wanted)} files {' and '.join(parts)}", needed, upload)
+        yield will_fail(subject, f"of {counted(len(wanted), 'file')} {' and '.join(parts)}", needed, upload)
         return
-    yield ok(subject, f"{len(wanted)} files, {sum(wanted.values()) / 1e9:.1f} GB", needed)
+    yield ok(subject, f"{counted(len(wanted), 'file')}, {sum(wanted.values()) / 1e9:.1f} GB", needed)
 
 
 def _some(names: list[str]) -> str:
