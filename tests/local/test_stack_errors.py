@@ -126,7 +126,8 @@ def test_a_problem_is_shown_whole_on_a_narrow_screen(
     monkeypatch.setenv("COLUMNS", "60")
     problem = "exited with 2: " + "words and a long/path/" * 20 + "; delete [the file]"
     sick = {"name": "simulated-aws@a-very-long-name-of-a-node-x", "pid": None, "healthy": False, "problem": problem}
-    status = {"nodes": [], "components": [sick], "problem": "", "endpoint": "e", "kubeconfig": "k", "apiKeyFile": "f"}
+    status = {"nodes": [], "components": [sick], "problem": "", "atWork": None, "endpoint": "e", "kubeconfig": "k"}
+    status["apiKeyFile"] = "f"
     commands._show(status)
     assert f"{sick['name']}: {problem}" in capsys.readouterr().out
 
