@@ -18,6 +18,7 @@ from pathlib import Path
 
 from srvmod.local import facts
 from srvmod.local.api import Api, ApiError, Mirror, Object
+from srvmod.local.health import answer_health
 
 log = logging.getLogger("load-balancer")
 HEALTH_PORT = 9180
@@ -84,6 +85,7 @@ class Services:
         self.api, self.targets = Api(kubeconfig), targets
         self.changed = threading.Event()
         self.services, self.slices = (Mirror(self.api, path, self.changed.set) for path in (SERVICES, SLICES))
+        self.refused = ""
         self.address_of: dict[str, str] = {}
         self.free = (f"10.88.0.{last}" for last in itertools.count(100))
 
@@ -96,9 +98,16 @@ class Services:
             self.changed.clear()
             try:
                 self.refresh()
+                self.refused = ""
             except ApiError as error:
+                self.refused = str(error)
                 log.warning("refresh: %s", error)
                 threading.Timer(RETRY_SECONDS, self.changed.set).start()
+
+    def problem(self) -> str:
+        """Why it isn't healthy; empty when it is."""
+        unseen = next((mirror for mirror in (self.services, self.slices) if mirror.problem), None)
+        return f"{unseen.path} can't be watched: {unseen.problem}" if unseen else self.refused
 
     def refresh(self) -> None:
         """Once over what is seen now. Raises ApiError when an address can't be given."""
@@ -144,12 +153,6 @@ def _ready(piece: Object) -> Iterator[Address]:
             yield from ((address, port) for address in endpoint["addresses"])
 
 
-async def _healthz(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok")
-    await writer.drain()
-    writer.close()
-
-
 async def serve(listeners: dict[str, int], kubeconfig: Path) -> None:
     gateway = Targets()
     known = {
@@ -159,8 +162,9 @@ async def serve(listeners: dict[str, int], kubeconfig: Path) -> None:
     }
     for name, descriptor in listeners.items():
         await asyncio.start_server(Relay(name, known[name]).accept, sock=socket.socket(fileno=descriptor))
-    await asyncio.start_server(_healthz, "127.0.0.1", HEALTH_PORT)
-    await asyncio.to_thread(Services(kubeconfig, gateway).follow)
+    services = Services(kubeconfig, gateway)
+    answer_health(("127.0.0.1", HEALTH_PORT), services.problem)
+    await asyncio.to_thread(services.follow)
 
 
 def main() -> None:

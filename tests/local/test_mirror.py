@@ -135,3 +135,14 @@ def test_nothing_is_forgotten_before_all_was_seen(services: load_balancer.Servic
     services.targets.addresses, services.slices.synced = [("10.0.0.1", 8080)], False
     services.refresh()
     assert services.targets.addresses == [("10.0.0.1", 8080)]
+
+
+def test_a_load_balancer_that_sees_nothing_is_not_healthy(services: load_balancer.Services) -> None:
+    assert services.problem() == "/api/v1/services can't be watched: starting"
+    services.services.problem = ""
+    services.slices.problem = "refused"
+    assert services.problem() == "/apis/discovery.k8s.io/v1/endpointslices can't be watched: refused"
+    services.slices.problem = ""
+    assert services.problem() == ""
+    services.refused = "PATCH services/lb: 403"
+    assert services.problem() == "PATCH services/lb: 403"
