@@ -23,10 +23,13 @@ CHARTS = {
 }
 """Charts of our tools' own modules, with the values that they don't render without."""
 PUBLIC = {
+    "cert-manager": ("github.com/cert-manager/cert-manager@v1.21.2", "deploy/charts/cert-manager"),
     "cilium": ("github.com/cilium/cilium@v1.20.2", "install/kubernetes/cilium"),
+    "dapr": ("github.com/dapr/dapr@v1.14.0", "charts/dapr"),
     "descheduler": ("sigs.k8s.io/descheduler@v0.36.0", "charts/descheduler"),
     "flagger": ("github.com/fluxcd/flagger@v1.36.1", "charts/flagger"),
     "gatekeeper": ("github.com/open-policy-agent/gatekeeper/v3@v3.23.1", "charts/gatekeeper"),
+    "gpu-operator": ("github.com/NVIDIA/gpu-operator@v0.0.0-20250917190837-d73a0086a6ba", "deployments/gpu-operator"),
     "ingress-nginx": ("k8s.io/ingress-nginx@v0.0.0-20240708192948-52c50467d67d", "charts/ingress-nginx"),
     "kueue": ("sigs.k8s.io/kueue@v0.17.0", "charts/kueue"),
     "kyverno-policies": ("github.com/kyverno/kyverno@v1.19.1", "charts/kyverno-policies"),
