@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import time
 from pathlib import Path
 
@@ -15,6 +16,8 @@ FOLDERS = ("/", "/etc", "/mnt", "/opt", "/run", "/var/lib", "/var/log", "/etc/cn
 """Where Kubernetes, containerd, CNI and Envoy Gateway put files by themselves."""
 AT_HOME = (".kube", ".aws", ".pulumi", ".docker")
 """What clients write into the user's home when nothing else is said."""
+PASSING = re.compile(r"pulumi|kube|helm|envoy|karpenter|containerd", re.IGNORECASE)
+"""What these write into the folder of temporary files."""
 SETTINGS = (*KERNEL_SETTINGS, "net/ipv4/ip_forward")
 PATIENCE_SECONDS = 5.0
 """Other programs' checks and containers come and go; what stays longer than this is left behind."""
@@ -33,6 +36,7 @@ def machine(state: Path) -> dict[str, set[str]]:
     groups = {path for path, _, _ in os.walk("/sys/fs/cgroup") if ours.search(path)}
     folders = [*map(Path, FOLDERS), *(Path.home() / name for name in AT_HOME)]
     files = {str(item) for folder in folders if folder.is_dir() for item in (folder, *folder.iterdir())}
+    files |= {str(item) for item in Path(tempfile.gettempdir()).iterdir() if PASSING.search(item.name)}
     settings = {
         f"{name}={Path('/proc/sys', name).read_text().strip()}" for name in SETTINGS if Path("/proc/sys", name).exists()
     }
