@@ -35,19 +35,7 @@ class Stack:
         return {**os.environ, "SRVMOD_STATE": str(self.state)}
 
     def srvmod(self, *args: str, check: bool = True, timeout_seconds: float = 600) -> subprocess.CompletedProcess[str]:
-        result = subprocess.run(
-            [*SRVMOD, *args],
-            cwd=REPO,
-            env=self.base_env,
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        if check and result.returncode:
-            raise AssertionError(f"srvmod {' '.join(args)}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
-        return result
+        return self._run([*SRVMOD, *args], self.base_env, check, timeout_seconds)
 
     def status(self) -> dict[str, Any]:
         """`local status --json`, whatever its exit code says of health."""
@@ -66,10 +54,15 @@ class Stack:
         return {**self.base_env, **environment(state, found, BIN)}
 
     def pulumi(self, *args: str, check: bool = True, timeout_seconds: float = 600) -> subprocess.CompletedProcess[str]:
+        return self._run(["pulumi", *args, "--non-interactive", "--color", "never"], self.env(), check, timeout_seconds)
+
+    def _run(
+        self, command: list[str], env: dict[str, str], check: bool, timeout_seconds: float
+    ) -> subprocess.CompletedProcess[str]:
         result = subprocess.run(
-            ["pulumi", *args, "--non-interactive", "--color", "never"],
+            command,
             cwd=REPO,
-            env=self.env(),
+            env=env,
             capture_output=True,
             text=True,
             timeout=timeout_seconds,
@@ -77,7 +70,7 @@ class Stack:
             check=False,
         )
         if check and result.returncode:
-            raise AssertionError(f"pulumi {' '.join(args)}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
+            raise AssertionError(f"{' '.join(command)}: exit {result.returncode}\n{result.stdout}\n{result.stderr}")
         return result
 
     def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
