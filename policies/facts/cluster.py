@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from srvmod.policies.facts.values import Fact, Maybe, Place
+from srvmod.policies.facts.values import Fact, Known, Maybe, Place
 from srvmod.policies.facts.workloads import Requirement, Toleration
 
 
@@ -130,6 +130,14 @@ class Scaler:
     window: Maybe[int]
     """Seconds that the condition must hold before it adds pods (stabilisation window of scale-up)."""
     triggers: tuple[Trigger, ...]
+    stopped: Known[str] | None = None
+    """What keeps it from adding pods at all: it is paused, or its scale-up is disabled."""
+    idle: Maybe[int] = None
+    """KEDA's `idleReplicaCount`: pods that are left when no trigger is active."""
+    fallback: Maybe[int] = None
+    """KEDA's `fallback.replicas`, where it may lower the number while the metric can't be read."""
+    formula: Maybe[str] = None
+    """KEDA's `scalingModifiers.formula`, which takes the place of the triggers' thresholds."""
 
 
 @dataclass(frozen=True, slots=True)

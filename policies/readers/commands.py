@@ -158,7 +158,9 @@ class Container:
                 return
             if text in {"-o", "+o", "-O"}:
                 index += 1
-        if index < len(words):
+        if index < len(words) and words[index].unknown:
+            self.unknowns.append(Unknown(f"a shell's script isn't known: {words[index].unknown}", words[index].place))
+        elif index < len(words):
             self._script_file(words[index].text, words[index + 1 :], words[index].place, assigned, depth)
         elif depth:
             # A container's own shell without a script waits for somebody; one in a script reads what comes in a pipe.

@@ -16,6 +16,9 @@ from srvmod.policies.readers.tree import Cursor, Mapping, place_in_text
 from srvmod.policies.readers.yamltext import BadText, documents
 
 KUBELET_FLAG = r"--{}[= ]['\"]?([A-Za-z-]+)"
+KUBELET_FIELD = r"\b{}\\?[\"']?\s*[:=]\s*\\?[\"']?([A-Za-z-]+)"
+"""A field of the kubelet's configuration file as scripts write it: JSON, YAML, or an assignment of jq."""
+SHELL_COMMENT = re.compile(r"(?:^|\s)#")
 NAMES = {"topologyManagerPolicy": "topology-manager-policy", "topologyManagerScope": "topology-manager-scope"}
 
 
@@ -79,9 +82,10 @@ class _UserData:
         for offset, part in self._parts(text):
             if "NodeConfig" in part:
                 self._node_config(part, offset)
-            elif "[settings" in part:
+            elif re.search(r"^\s*(\[settings|settings\.)", part, re.MULTILINE):
                 self._bottlerocket(part)
-            self._flags(part, offset)
+            else:
+                self._script(part, offset)
 
     def _parts(self, text: str) -> Iterator[tuple[int, str]]:
         """(line of its beginning from 0, text) of each part."""
@@ -128,11 +132,20 @@ class _UserData:
                 self._keep(name, Known(value, self.cursor.place, value))
 
     def _flags(self, text: str, offset: int) -> None:
-        for name, key in NAMES.items():
-            match = re.search(KUBELET_FLAG.format(key), text)
-            if match and not text[: match.start()].rpartition("\n")[2].lstrip().startswith("#"):
-                place = place_in_text(self.cursor, offset + text.count("\n", 0, match.start()))
-                self._keep(name, Known(match[1], place, match[1]))
+        self._found(KUBELET_FLAG, NAMES, text, offset)
+
+    def _script(self, text: str, offset: int) -> None:
+        """Shell: a flag of the kubelet wins over its configuration file."""
+        self._found(KUBELET_FIELD, {name: name for name in NAMES}, text, offset)
+        self._flags(text, offset)
+
+    def _found(self, pattern: str, names: dict[str, str], text: str, offset: int) -> None:
+        """The last of each counts; what stands behind a shell's comment sign doesn't."""
+        for name, key in names.items():
+            for at, line in enumerate(text.splitlines()):
+                for match in re.finditer(pattern.format(key), SHELL_COMMENT.split(line, maxsplit=1)[0]):
+                    place = place_in_text(self.cursor, offset + at)
+                    self._keep(name, Known(match[1], place, match[1]))
 
     def _keep(self, name: str, value: Known[str]) -> None:
         if self.found is not None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from srvmod.policies.facts import AlertRule, MetricUse, Place, Scaler, Trigger
+from srvmod.policies.facts import AlertRule, Known, Maybe, MetricUse, Place, Scaler, Trigger
 from srvmod.policies.readers.objects import KubeObject
 from srvmod.policies.readers.quantities import duration, quantity, whole
 from srvmod.policies.readers.tree import Cursor, place_in_text
@@ -15,6 +15,7 @@ from srvmod.policies.readers.yamltext import BadText, documents
 RULE_FILE = re.compile(r"(\.|^)(rules|rules\.ya?ml)$")
 METRIC = re.compile(r"\bvllm:[a-zA-Z0-9_:]+")
 MOST_NAMES = 5_000
+PAUSED = "autoscaling.keda.sh/paused"
 
 
 def scaler(thing: KubeObject) -> Scaler:
@@ -34,7 +35,25 @@ def scaler(thing: KubeObject) -> Scaler:
         most=spec["maxReplicaCount" if keda else "maxReplicas"].integer(),
         window=behavior.at("scaleUp", "stabilizationWindowSeconds").integer(),
         triggers=tuple(_keda(spec) if keda else _hpa(spec)),
+        stopped=_stopped(thing.root.at("metadata", "annotations"), behavior["scaleUp"]["selectPolicy"]),
+        idle=spec["idleReplicaCount"].integer(),
+        fallback=_fallback(spec["fallback"]),
+        formula=spec.at("advanced", "scalingModifiers", "formula").string(),
     )
+
+
+def _stopped(annotations: Cursor, policy: Cursor) -> Known[str] | None:
+    for key, child in annotations.entries():
+        pauses = key == f"{PAUSED}-replicas" or (key in {PAUSED, f"{PAUSED}-scale-out"} and child.raw() != "false")
+        if pauses:
+            return Known(f"{key}: {child.raw()}", child.place)
+    return Known("scaleUp.selectPolicy: Disabled", policy.place) if policy.raw() == "Disabled" else None
+
+
+def _fallback(cursor: Cursor) -> Maybe[int]:
+    """Replicas of a fallback that may lower the number; two behaviours never do."""
+    keeps = cursor["behavior"].raw() in {"currentReplicas", "currentReplicasIfHigher"}
+    return None if keeps else cursor["replicas"].integer()
 
 
 def _keda(spec: Cursor) -> Iterator[Trigger]:

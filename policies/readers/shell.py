@@ -7,13 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from srvmod.policies.facts import Fact, Known, Place, Unknown
+from srvmod.policies.readers.shell_builtins import BETWEEN, CLOSING, OPENING, REDIRECTIONS, written
 from srvmod.policies.readers.shell_lexer import Lexeme, Lexer, Part
 from srvmod.policies.readers.words import Word
 
-OPENING = {"if", "for", "while", "until", "case", "select"}
-CLOSING = {"fi", "done", "esac"}
-BETWEEN = {"then", "else", "elif", "do", "{", "}", "!", "time", "function", "in"}
-REDIRECTIONS = {">", ">>", "<", "<<", "<<-", "&>", "&>>", ">&", "<&"}
 ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 MOST_SCRIPT = 1_000_000
 MOST_WORDS = 20_000
@@ -76,6 +73,8 @@ class Shell:
                 # `2>` leaves the number of the stream as a word of its own.
                 if pending and pending[-1].bare.isdigit() and pending[-1].line == one.line:
                     pending.pop()
+                if one.operator in {"<", ">"} and index < len(lexemes) and lexemes[index].operator == "(":
+                    pending.append(Lexeme(one.line, parts=[Part("unknown", "it comes from a command", False)]))
                 index += 1
             elif one.operator == "(" and pending and pending[-1].parts and _ends_in_equals(pending[-1]):
                 close = next((i for i in range(index, len(lexemes)) if lexemes[i].operator == ")"), len(lexemes))
@@ -94,6 +93,7 @@ class Shell:
         while lexemes and (lexemes[0].bare in OPENING | CLOSING | BETWEEN):
             word = lexemes[0].bare
             self.depth += (word in OPENING) - (word in CLOSING)
+            self._write(lexemes)
             loops = word in {"for", "select", "case"}
             lexemes = [] if loops else lexemes[1:]
         branch = conditional or self.depth > 0
@@ -103,7 +103,7 @@ class Shell:
         if declares:
             lexemes = [one for one in lexemes[1:] if not one.bare.startswith("-")]
         while lexemes:
-            assignment = self._assignment(lexemes[0])
+            assignment = self._assignment(lexemes[0]) or (self._named(lexemes[0]) if declares else None)
             if assignment is None:
                 if declares:
                     self.own.add(lexemes[0].bare)
@@ -127,6 +127,7 @@ class Shell:
                     self.gone.add(one.bare)
                 self.own.add(one.bare)
             return
+        self._write(lexemes)
         words = tuple(word for one in lexemes for word in self.expand(one))
         if words and words[0].text == "set" and "--" in [word.text for word in words[1:3]]:
             split = [word.text for word in words].index("--")
@@ -142,6 +143,22 @@ class Shell:
         if words:
             removed = frozenset(name for name in self.gone if name not in self.variables)
             self.commands.append(Command(words, {**exported, **local}, removed, self.sourced))
+
+    def _write(self, lexemes: list[Lexeme]) -> None:
+        for name in written(lexemes):
+            why = f"the script sets {name} by `{lexemes[0].bare}`"
+            self.variables[name] = Unknown(why, self.place_of(lexemes[0].line))
+
+    def _named(self, one: Lexeme) -> tuple[str, Fact[str]] | None:
+        """An exported variable whose name is made of others; one of unknown name may be any."""
+        if all(part.kind == "text" for part in one.parts):
+            return None
+        word = self._joined(one.parts, self.place_of(one.line))
+        match = ASSIGNMENT.match(word.text)
+        if word.unknown or match is None:
+            self.sourced = self.sourced or "the script exports a variable whose name isn't known"
+            return None
+        return match[1], Known(word.text[match.end() :], word.place)
 
     def _source(self, named: Word) -> None:
         found = None if named.unknown else self.source(named.text)

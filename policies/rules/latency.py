@@ -27,7 +27,9 @@ QUANTILE = re.compile(r"histogram_quantile\s*\(\s*([0-9.]+)")
 EDGE = re.compile(r"\ble\s*=~?\s*\"([^\"]*)\"")
 RANGE = re.compile(r"\[\s*([0-9]+[smhd](?:[0-9]+[smhd])*)\s*(?::[^\]]*)?\]")
 COMPARISON = re.compile(r">=?\s*(?:bool\s+)?([0-9.]+(?:e-?[0-9]+)?)\b")
+BESIDE = re.compile(r"\b(?:and|or|unless)\b")
 P95 = 0.95
+AVERAGE = re.compile(rf"(?:{'|'.join(ALTERNATIVES)})_sum\b")
 
 
 def scaler(world: World, config: Config) -> Iterator[Finding]:
@@ -55,6 +57,11 @@ def _scaler(found: Scaler, world: World) -> Iterator[Finding]:
         yield SCALER.error(
             found.most.place, f"most {found.most.value} and least {found.least.value} leave no room", "a range"
         )
+    if found.stopped is not None:
+        yield SCALER.error(found.stopped.place, f"it adds no engines: {found.stopped.value}", "leave that out")
+    if isinstance(found.formula, Known):
+        unknown = Unknown("scalingModifiers.formula takes the place of the triggers' thresholds", found.formula.place)
+        yield SCALER.unknown("when it adds engines", unknown, wanted)
     recorded = {rule.record: rule for rule in world.alerts if rule.record}
     latency: list[tuple[Trigger, str]] = []
     for trigger in found.triggers:
@@ -99,10 +106,8 @@ def _threshold(trigger: Trigger, query: str) -> Iterator[Finding]:
     if isinstance(threshold, Unknown):
         yield SCALER.unknown("the trigger's threshold", threshold)
         return
-    match = QUANTILE.search(query)
-    if match and parse_duration(match[1]) is not None and float(match[1]) < P95:
-        what = f"the trigger looks at the {float(match[1]):g} quantile"
-        yield SCALER.error(trigger.place, what, "histogram_quantile(0.95, …)")
+    if lower := _below_p95(query):
+        yield SCALER.error(trigger.place, f"the trigger looks at {lower}", "histogram_quantile(0.95, …)")
     if threshold is None:
         yield SCALER.error(trigger.place, "the trigger has no threshold", f"threshold: '{limit_seconds:g}'")
         return
@@ -114,6 +119,14 @@ def _threshold(trigger: Trigger, query: str) -> Iterator[Finding]:
     if "scalar" not in query and threshold.value > limit_seconds * (1 + 1e-9):
         what = f"the threshold is {threshold.text or threshold.value}, above {SCALE_OUT_ITL_MS}"
         yield SCALER.error(threshold.place, what, f"threshold: '{limit_seconds:g}'")
+
+
+def _below_p95(query: str) -> str:
+    """What a query looks at where that is less than the p95; empty otherwise."""
+    match = QUANTILE.search(query)
+    if match and parse_duration(match[1]) is not None:
+        return f"the {float(match[1]):g} quantile" if float(match[1]) < P95 else ""
+    return "an average" if not edges_of(query) and AVERAGE.search(query) else ""
 
 
 def edges_of(query: str) -> list[float]:
@@ -147,6 +160,7 @@ def missing_data(world: World, config: Config) -> Iterator[Finding]:
         found = scaler_of(engine.workload, world)
         if found is None or found.kind != "ScaledObject":
             continue
+        yield from _without_data(found)
         for trigger in found.triggers:
             if trigger.kind != "prometheus":
                 continue
@@ -158,6 +172,17 @@ def missing_data(world: World, config: Config) -> Iterator[Finding]:
                 said = "isn't given, so it is true" if ignore is None else "is true"
                 place = trigger.place if ignore is None else ignore.place
                 yield MISSING_DATA.error(place, f"ignoreNullValues {said}: no data counts as 0", fix)
+
+
+def _without_data(found: Scaler) -> Iterator[Finding]:
+    least = found.least.value if isinstance(found.least, Known) else 0
+    if isinstance(found.idle, Known) and found.idle.value < least:
+        what = f"idleReplicaCount is {found.idle.value}: engines below the least of {least} when no trigger is active"
+        yield MISSING_DATA.error(found.idle.place, what, "leave idleReplicaCount out")
+    most = found.most.value if isinstance(found.most, Known) else None
+    if isinstance(found.fallback, Known) and (most is None or found.fallback.value < most):
+        what = f"fallback.replicas is {found.fallback.value}: that many engines while the metric can't be read"
+        yield MISSING_DATA.error(found.fallback.place, what, "fallback.behavior: currentReplicasIfHigher")
 
 
 def noted_engines(world: World, config: Config) -> Iterator[Finding]:
@@ -185,12 +210,14 @@ def alert(world: World, config: Config) -> Iterator[Finding]:
         expression = _with_records(rule.expression.value, recorded)
         if any(name in expression for name in ALTERNATIVES):
             about.append((rule, expression))
-    at_limit = [rule for rule, expression in about if _alert_limit(expression) <= limit * (1 + 1e-9)]
+    sharp = [(rule, expression) for rule, expression in about if not _below_p95(expression)]
+    at_limit = [rule for rule, expression in sharp if _alert_limit(expression) <= limit * (1 + 1e-9)]
     engines = list(vllm_engines(world))
     fix = f'an alert on the share of tokens above le="{limit:g}", or on histogram_quantile(0.95, …) > {limit:g}'
     if engines and about and not at_limit:
-        rule = about[0][0]
-        what = f"alert {rule.alert} speaks of {_alert_limit(about[0][1]) * 1e3:g} ms"
+        rule, expression = (sharp or about)[0]
+        of = f", of {lower}" if (lower := _below_p95(expression)) else ""
+        what = f"alert {rule.alert} speaks of {_alert_limit(expression) * 1e3:g} ms{of}"
         yield ALERT.error(rule.place, what, fix)
     elif engines and not about and config.whole:
         yield ALERT.error(engines[0].workload.place, "no alert looks at inter-token latency", fix)
@@ -200,7 +227,10 @@ def _alert_limit(expression: str) -> float:
     edges = edges_of(expression)
     if edges:
         return min(edges)
-    found = [float(text) for text in COMPARISON.findall(expression) if text.count(".") <= 1]
+    # A condition beside it, such as that there is traffic, has a number of its own.
+    parts = BESIDE.split(expression)
+    about = [part for part in parts if QUANTILE.search(part)] or parts
+    found = [float(text) for part in about for text in COMPARISON.findall(part) if text.count(".") <= 1]
     limit = min(found, default=float("inf"))
     return limit / 1e3 if re.search(r"\*\s*1000\b|\*\s*1e3\b", expression) else limit
 

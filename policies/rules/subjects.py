@@ -79,13 +79,18 @@ def pools_of(workload: Workload, world: World) -> list[Pool]:
     return [pool for pool in world.pools if lands_on(workload, pool)]
 
 
+SCALED = {"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"}
+"""Kinds that a scaler names as they are; a custom resource's own scaler may name what its controller makes of it."""
+
+
 def scaler_of(workload: Workload, world: World) -> Scaler | None:
     """The scaler that sets a workload's replicas; of several of the name (manifests of more than one environment) the
     one whose file lies nearest."""
     found = [
         scaler
         for scaler in index(world).scalers.get(workload.name, ())
-        if not scaler.namespace or not workload.namespace or scaler.namespace == workload.namespace
+        if (not scaler.namespace or not workload.namespace or scaler.namespace == workload.namespace)
+        and (scaler.target_kind == workload.kind or workload.kind not in SCALED)
     ]
     return max(found, key=lambda scaler: _nearness(scaler.place, workload.place), default=None)
 
