@@ -3,6 +3,7 @@
 from srvmod.policies.facts.cluster import (
     AlertRule,
     MetricUse,
+    Name,
     NodeClass,
     Policy,
     Pool,
@@ -43,6 +44,7 @@ __all__ = [
     "Maybe",
     "MetricUse",
     "Misuse",
+    "Name",
     "NodeClass",
     "Place",
     "Pod",

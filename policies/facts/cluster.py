@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from srvmod.policies.facts.values import Fact, Known, Maybe, Place
 from srvmod.policies.facts.workloads import Requirement, Toleration
@@ -66,6 +66,20 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
+class Name:
+    """An object that another one names. An empty namespace is that of whatever it is applied with."""
+
+    namespace: str
+    name: str
+    kind: str = ""
+
+    def means(self, other: Name) -> bool:
+        """Whether both may be the same object."""
+        same = not self.namespace or not other.namespace or self.namespace == other.namespace
+        return same and (self.kind, self.name) == (other.kind, other.name)
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """An HTTPRoute, GRPCRoute, Ingress or VirtualService rule to a Service. Times in seconds; 0 is no limit."""
 
@@ -73,10 +87,11 @@ class Route:
     kind: str
     name: str
     namespace: str
-    services: tuple[str, ...]
+    services: tuple[Name, ...]
     paths: tuple[str, ...]
     settings: tuple[Setting, ...]
-    parents: tuple[str, ...] = ()
+    parents: tuple[Name, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +102,10 @@ class Policy:
     kind: str
     name: str
     namespace: str
-    targets: tuple[tuple[str, str], ...]
-    """(kind, name) of each."""
+    targets: tuple[Name, ...]
     settings: tuple[Setting, ...]
+    selectors: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    """(kind, labels) of targets that are chosen by labels; an empty kind stands for the pods of a proxy."""
 
 
 @dataclass(frozen=True, slots=True)

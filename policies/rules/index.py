@@ -35,5 +35,5 @@ def index(world: World) -> Index:
             scalers[scaler.target.value].append(scaler)
     for policy in world.policies:
         for target in policy.targets:
-            policies[target].append(policy)
+            policies[target.kind, target.name].append(policy)
     return Index(dict(services), dict(scalers), dict(policies))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from srvmod.contract import ITL_P95_MS, Clause
 from srvmod.policies.config import Config
-from srvmod.policies.facts import Known, Policy, Route, Setting, Unknown, World
+from srvmod.policies.facts import Known, Name, Policy, Route, Setting, Unknown, World
 from srvmod.policies.readers.quantities import parse_duration
 from srvmod.policies.rules.finding import Finding, Maker
 from srvmod.policies.rules.index import index
-from srvmod.policies.rules.subjects import longest_answer_seconds, services_of, serving_routes, vllm_engines
+from srvmod.policies.rules.subjects import (
+    engine_services,
+    longest_answer_seconds,
+    services_of,
+    serving_routes,
+    vllm_engines,
+)
 
 INTERVAL = Maker(Clause.MC_SE_01, "stream-interval", "several tokens in one event arrive in bursts")
 API = Maker(Clause.MC_SE_01, "openai-api", "clients stream from /v1/chat/completions over HTTP")
@@ -26,6 +33,15 @@ LEAST_IDLE_SECONDS = 60.0
 """A load balancer's own default (AWS: 60 s); a first token waits that long only under overload."""
 ENVOY_GATEWAY_DEADLINE = "Envoy's 15 s"
 ON = {"on", "true", "yes", "1"}
+WHOLE_PROXIES = {"EnvoyFilter", "EnvoyProxy"}
+ROOTS = {"", "istio-system"}
+"""Namespaces whose filters are for the whole mesh."""
+ENVOY_ROUTES = {
+    "HTTPRoute": "rules[].timeouts.request: 0s",
+    "GRPCRoute": "rules[].timeouts.request: 0s",
+    "HTTPProxy": "routes[].timeoutPolicy.response: infinity",
+}
+"""Routes of Envoy proxies that leave its default deadline in place, and how each takes it away."""
 OFF_TIMES = {"0", "0s", "0ms", "0m", "0h", "infinity", "disabled"}
 
 
@@ -56,16 +72,20 @@ def deadlines(world: World, config: Config) -> Iterator[Finding]:
     routes = serving_routes(world)
     policies = applying(world, routes)
     for route in routes:
-        own = [one for one in route.settings if one.topic in {"request-timeout", "backend-timeout", "deadline"}]
+        own = [
+            one
+            for one in route.settings
+            if one.topic in {"request-timeout", "backend-timeout", "deadline", "retry-timeout"}
+        ]
         above = [one for policy in _on(route, world) for one in policy.settings]
         beside = [one for one in above if one.topic == "request-timeout"]
         bound = [one for one in above if one.topic == "max-stream-duration"]
         for setting in own:
             yield from _long_enough(setting, needed)
         first = any(one.topic == "request-timeout" for one in own)
-        if route.kind in {"HTTPRoute", "GRPCRoute"} and not first and not beside and not bound:
+        if route.kind in ENVOY_ROUTES and not first and not beside and not bound:
             what = f"no response deadline is given, so it is {ENVOY_GATEWAY_DEADLINE}"
-            yield DEADLINE.error(route.place, what, "rules[].timeouts.request: 0s")
+            yield DEADLINE.error(route.place, what, ENVOY_ROUTES[route.kind])
     for policy in policies:
         for setting in policy.settings:
             if setting.topic in {"request-timeout", "max-stream-duration", "retry-timeout"}:
@@ -139,31 +159,60 @@ def _body_mode(value: Known[str]) -> Iterator[Finding]:
 
 
 def applying(world: World, routes: list[Route]) -> list[Policy]:
-    """Policies that apply to routes of engines: to the route, its gateway, or to everything of a proxy."""
-    names = {(route.kind, route.name) for route in routes}
-    gateways = {parent for route in routes for parent in route.parents}
-    services = {name for route in routes for name in route.services}
-    services |= {service.name for engine in world.engines for service in services_of(engine, world)}
+    """Policies that apply to routes of engines: to the route, its gateway, its Services, or to all of a proxy."""
+    reached = [name for route in routes for name in _reached(route)]
+    reached += [replace(one, kind="Service") for route in routes for one in route.services]
+    reached += [replace(one, kind="Service") for names in engine_services(world).values() for one in names]
+    by_name: dict[str, set[Name]] = {}
+    for one in reached:
+        by_name.setdefault(one.name, set()).add(one)
+    served = {engine.workload.namespace for engine in world.engines} | {route.namespace for route in routes} | ROOTS
     found: list[Policy] = []
     for policy in world.policies:
-        if policy.kind in {"EnvoyFilter", "EnvoyProxy"} and (routes or world.engines):
+        if policy.kind == "IngressController":
+            said = {one.topic for one in policy.settings}
+            on_the_way = any(
+                route.kind == "Ingress" and not said <= {one.topic for one in route.settings} for route in routes
+            )
+        elif policy.kind in WHOLE_PROXIES:
+            on_the_way = bool(routes or world.engines) and not _elsewhere(policy, served)
+        else:
+            named = any(one.means(other) for one in policy.targets for other in by_name.get(one.name, ()))
+            on_the_way = named or any(_selects(policy, route) for route in routes)
+        if on_the_way:
             found.append(policy)
-            continue
-        for kind, name in policy.targets:
-            if (
-                (kind, name) in names
-                or (kind == "Gateway" and name in gateways)
-                or (kind == "Service" and name in services)
-            ):
-                found.append(policy)
-                break
     return found
+
+
+def _elsewhere(policy: Policy, served: set[str]) -> bool:
+    """Whether a filter is for chosen pods of a namespace without engines and routes to them, gateways aside."""
+    words = [word for _, labels in policy.selectors for pair in labels.items() for word in pair]
+    return bool(words) and policy.namespace not in served and not any("gateway" in word for word in words)
+
+
+def _selects(policy: Policy, route: Route) -> bool:
+    """Whether a policy chooses a route by labels; labels of gateways aren't known here, so that all are chosen."""
+    if policy.namespace and route.namespace and policy.namespace != route.namespace:
+        return False
+    return any(
+        kind == "Gateway" or (kind == route.kind and labels.items() <= route.labels.items())
+        for kind, labels in policy.selectors
+    )
+
+
+def _reached(route: Route) -> list[Name]:
+    return [Name(route.namespace, route.name, route.kind), *route.parents]
 
 
 def _on(route: Route, world: World) -> list[Policy]:
     """Policies of a route or of its gateways."""
-    targets = [(route.kind, route.name), *(("Gateway", parent) for parent in route.parents)]
-    return [policy for target in targets for policy in index(world).policies.get(target, ())]
+    named = [
+        policy
+        for one in _reached(route)
+        for policy in index(world).policies.get((one.kind, one.name), ())
+        if any(one.means(target) for target in policy.targets)
+    ]
+    return [*named, *(policy for policy in world.policies if _selects(policy, route))]
 
 
 RULES = (stream_interval, openai_api, deadlines, idle_timeouts, buffering)

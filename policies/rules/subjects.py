@@ -10,6 +10,7 @@ from srvmod.policies.facts import (
     Engine,
     Known,
     Maybe,
+    Name,
     Place,
     Pool,
     Requirement,
@@ -116,14 +117,24 @@ def services_of(engine: Engine, world: World) -> list[Service]:
 
 def serving_routes(world: World) -> list[Route]:
     """Routes that lead to an engine: by their Service, or by the paths of the API where the Service isn't at hand."""
-    names = {service.name for engine in world.engines for service in services_of(engine, world)}
+    names = engine_services(world)
     known = {service.name for service in world.services}
     found: list[Route] = []
     for route in world.routes:
         by_path = any(path.startswith(CHAT) or path.rstrip("/") == "/v1" for path in route.paths)
-        elsewhere = not any(name in known for name in route.services)
-        if any(name in names for name in route.services) or (by_path and elsewhere):
+        elsewhere = not any(one.name in known for one in route.services)
+        leads = any(one.means(other) for one in route.services for other in names.get(one.name, ()))
+        if leads or (by_path and elsewhere):
             found.append(route)
+    return found
+
+
+def engine_services(world: World) -> dict[str, list[Name]]:
+    """Services that select engines, by their names."""
+    found: dict[str, list[Name]] = {}
+    for engine in world.engines:
+        for service in services_of(engine, world):
+            found.setdefault(service.name, []).append(Name(service.namespace, service.name))
     return found
 
 
