@@ -77,6 +77,10 @@ class InstanceType:
     gpu: Gpu
     islands: tuple[Island, ...]
     vcpus: int
+    threads_per_core: int
+    """Hyper-threads of a core (`VCpuInfo.DefaultThreadsPerCore`). A kubelet with the CPU manager's `full-pcpus-only`
+    gives out whole cores: it refuses a Guaranteed pod with SMTAlignmentError where the whole CPUs of any of its
+    containers, init containers too, aren't a multiple (pkg/kubelet/cm/cpumanager/policy_static.go of Kubernetes 1.36)."""
     memory_mib: int
     nvme_gb: int
     """All instance-store disks together, 1e9 bytes."""
@@ -115,6 +119,7 @@ P5_48XLARGE = InstanceType(
     gpu=H100,
     islands=(Island(numa_node=0, gpus=(0, 1, 2, 3)), Island(numa_node=1, gpus=(4, 5, 6, 7))),
     vcpus=192,
+    threads_per_core=2,
     memory_mib=2_097_152,
     nvme_gb=30_400,
     nvme_disks=8,

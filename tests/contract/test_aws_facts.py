@@ -21,6 +21,7 @@ def test_p5_as_ec2_describes_it() -> None:
     described = recorded(RECORDED / "instance_types.json.gz")[P5_48XLARGE.name]
     gpus = described["GpuInfo"]["Gpus"][0]
     assert described["VCpuInfo"]["DefaultVCpus"] == P5_48XLARGE.vcpus
+    assert described["VCpuInfo"]["DefaultThreadsPerCore"] == P5_48XLARGE.threads_per_core
     assert described["MemoryInfo"]["SizeInMiB"] == P5_48XLARGE.memory_mib
     assert (gpus["Name"], gpus["Count"]) == (P5_48XLARGE.gpu.name, P5_48XLARGE.gpus)
     assert gpus["MemoryInfo"]["SizeInMiB"] == P5_48XLARGE.gpu.memory_mib

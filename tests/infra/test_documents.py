@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from srvmod.contract import ITL_P95_MS, SCALE_OUT_ITL_MS, TTFT_MS, EngineKind
+from srvmod.contract import ITL_P95_MS, P5_48XLARGE, SCALE_OUT_ITL_MS, TTFT_MS, EngineKind
 from srvmod.infra.aws.documents import interruption, karpenter, load_balancer, trust, weights
 from srvmod.infra.aws.documents.flow_logs import writer_policy
 from srvmod.infra.aws.documents.keys import key_policy
@@ -207,6 +207,14 @@ def test_pod_is_guaranteed_with_whole_cpus() -> None:
         assert int(container["resources"]["limits"]["cpu"]) >= 1
     server = engine.pod(ENGINE)["containers"][0]
     assert server["resources"]["limits"] == {"cpu": "88", "memory": "900Gi", "nvidia.com/gpu": "4"}
+
+
+def test_every_container_of_the_engine_takes_whole_cores() -> None:
+    """The pool's kubelets have full-pcpus-only: one odd number of CPUs, and they refuse the pod (SMTAlignmentError)."""
+    assert pool.node_config()["spec"]["kubelet"]["config"]["cpuManagerPolicyOptions"] == {"full-pcpus-only": "true"}
+    cpus = {one["name"]: int(one["resources"]["limits"]["cpu"]) for one in _containers()}
+    assert cpus == {"weights-ready": 2, "engine": 88}
+    assert not [name for name, count in cpus.items() if count % P5_48XLARGE.threads_per_core]
 
 
 def test_grace_outlasts_drain() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from srvmod.contract import EngineKind
+from srvmod.contract import P5_48XLARGE, EngineKind
 from srvmod.infra.labels import (
     ENGINE,
     GPU,
@@ -25,7 +25,10 @@ from srvmod.infra.serving.documents import engine_flags, island, weight_cache
 PORT = 8000
 CPUS = 88
 """Of the 96 of a NUMA node; the rest is for the kubelet's reservations and what runs beside (facts of other fleets:
-88 CPUs and 900 GiB per four GPUs)."""
+88 CPUs and 900 GiB per four GPUs). Whole cores, as `WAITING_CPUS`."""
+WAITING_CPUS = P5_48XLARGE.threads_per_core
+"""Of the init container: one core. In a Guaranteed pod its whole CPUs are its own, too, and the pool's kubelets give out
+whole cores only (`full-pcpus-only`): one CPU would be refused with SMTAlignmentError, and the whole pod with it."""
 MEMORY = "900Gi"
 SHARED_MEMORY = "32Gi"
 """/dev/shm for NCCL and vLLM's message queues; counts against the pod's memory. The default is 64 MiB."""
@@ -159,7 +162,7 @@ def pod(engine: Engine) -> Object:
 def _weights_ready(engine: Engine) -> Object:
     """Refuses to start on a node whose weights aren't verified, also when the startup taint was lifted by hand."""
     ready = f"{weight_cache.revision_folder(engine.revision)}/{weight_cache.READY_FILE}"
-    resources = {"cpu": "1", "memory": "1Gi"}
+    resources = {"cpu": str(WAITING_CPUS), "memory": "1Gi"}
     return {
         "name": "weights-ready",
         "image": engine.image,
