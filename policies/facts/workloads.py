@@ -95,6 +95,8 @@ class Pod:
     """Size of the memory volume mounted at /dev/shm; 0 when it has no limit. None: the runtime's 64 MiB."""
     gpus: tuple[Amount, ...]
     """NVIDIA resources of all containers together, one entry per container and resource."""
+    alternatives: tuple[Requirement, ...] = ()
+    """From required node affinity that has several terms: a node satisfies one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,12 @@ class Workload:
     pod: Pod
     daemon: bool = False
     group: Group | None = None
+    at_once: Maybe[int] = None
+    """Requests that its platform hands to one pod at a time (`containerConcurrency`); 0 is no limit."""
+    batcher: Place | None = None
+    """A batcher that gathers requests in front of the engine."""
+    deadline: Maybe[int] = None
+    """Seconds after which its platform gives a request up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,12 @@ from srvmod.policies.readers.commands import Container, Run
 from srvmod.policies.readers.environment import ConfigMaps, Environment, environment
 from srvmod.policies.readers.options import resolve
 from srvmod.policies.readers.pods import amount, gpu_amounts
-from srvmod.policies.readers.programs import Program
+from srvmod.policies.readers.programs import SAYS_VLLM, Program
 from srvmod.policies.readers.templates import Template
-from srvmod.policies.readers.tree import Cursor
+from srvmod.policies.readers.tree import Cursor, place_in_text
 from srvmod.policies.readers.words import Word
 
-LOOKS_LIKE = re.compile(r"(^|[^a-z])vllm([^a-z]|$)", re.IGNORECASE)
+NCCL_FILE = re.compile(r"^\s*(NCCL_[A-Z0-9_]+)\s*=\s*(\S*)", re.MULTILINE)
 SLEEP = re.compile(r"\bsleep\s+([0-9]+)")
 
 
@@ -71,7 +71,7 @@ def _suspicious(container: Container, workload: Workload) -> Unknown | None:
     """A reason to fail closed: a container with GPUs that says it is vLLM, but not how it is started."""
     gpus = any(one.resource == NVIDIA_GPU for one in gpu_amounts(container.cursor))
     names = [container.cursor["name"].raw(), container.cursor["image"].raw(), workload.name]
-    says = any(LOOKS_LIKE.search(name) for name in names) or any(
+    says = any(SAYS_VLLM.search(name) for name in names) or any(
         name.startswith("VLLM_") for name in container.environment.values
     )
     if not (gpus and says):
@@ -88,6 +88,8 @@ def _engine(container: Container, run: Run, workload: Workload, table: Table) ->
     place = run.program.first.place if run.program.first.place.source else cursor.place
     inherited = {name: fact for name, fact in container.environment.values.items() if name not in run.removed}
     env: Mapping[str, Fact[str]] = {**inherited, **run.assigned}
+    from_file, opened = _nccl_file(container, env)
+    env = {**from_file, **env}
     if run.program.software in {Software.VLLM, Software.SIMULATED}:
         line = resolve(run.program.words, table, place, container.open_file)
     else:
@@ -105,10 +107,25 @@ def _engine(container: Container, run: Run, workload: Workload, table: Table) ->
         readiness=probe(cursor["readinessProbe"]),
         liveness=probe(cursor["livenessProbe"]),
         pre_stop=_pre_stop(cursor.at("lifecycle", "preStop")),
-        open_env=container.environment.unknown or run.opened,
+        open_env=container.environment.unknown or run.opened or opened,
         cpu=amount(cursor, "cpu", 1000),
         memory=amount(cursor, "memory"),
     )
+
+
+def _nccl_file(container: Container, env: Mapping[str, Fact[str]]) -> tuple[dict[str, Fact[str]], Unknown | None]:
+    """NCCL's settings from its own file, which variables go before; and why there may be more of them."""
+    named = env.get("NCCL_CONF_FILE")
+    if isinstance(named, Unknown):
+        return {}, named
+    found = container.open_file(named.value if named is not None else "/etc/nccl.conf")
+    if isinstance(found, Cursor):
+        text = found.raw()
+        lines = ((match, text.count("\n", 0, match.start(1))) for match in NCCL_FILE.finditer(text))
+        return {match[1]: Known(match[2], place_in_text(found, line), match[0].strip()) for match, line in lines}, None
+    if isinstance(found, Unknown) or named is None:
+        return {}, found if isinstance(found, Unknown) else None
+    return {}, Unknown(f"NCCL_CONF_FILE names {named.value}, which isn't in the input", named.place)
 
 
 def other_options(run: Run) -> Mapping[str, Fact[str | int | float | bool | tuple[str, ...] | None]]:

@@ -43,7 +43,17 @@ def workload(thing: KubeObject, template: Template) -> Workload:
         pod=pod(template),
         daemon=thing.kind == "DaemonSet",
         group=template.group,
+        at_once=template.spec["containerConcurrency"].integer(),
+        batcher=template.spec["batcher"].place if template.spec["batcher"] else None,
+        deadline=_deadline(thing, template.spec),
     )
+
+
+def _deadline(thing: KubeObject, spec: Cursor) -> Maybe[int]:
+    """KServe and Knative give a request up by a field of their own beside the pod's."""
+    if thing.kind == "InferenceService":
+        return spec["timeout"].integer()
+    return spec["timeoutSeconds"].integer() if thing.group == "serving.knative.dev" else None
 
 
 def _rollout(kind: str, spec: Cursor) -> Rollout | None:
@@ -67,6 +77,7 @@ def pod(template: Template) -> Pod:
         requirements=tuple(requirements),
         tolerations=tuple(_tolerations(spec)),
         open_selection=several,
+        alternatives=_alternatives(spec),
         grace=spec["terminationGracePeriodSeconds"].integer(),
         service_links=spec["enableServiceLinks"].boolean(),
         shm=_shm(spec),
@@ -100,14 +111,22 @@ def gpu_amounts(container: Cursor) -> Iterator[Amount]:
 
 def _requirements(spec: Cursor) -> tuple[list[Requirement], bool]:
     found = [Requirement(key, "In", (child.raw(),), child.place) for key, child in spec["nodeSelector"].entries()]
-    terms = list(
-        spec.at(
-            "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"
-        ).items()
-    )
+    terms = _terms(spec)
     if len(terms) == 1:
         found.extend(requirement(one) for one in terms[0]["matchExpressions"].items())
     return found, len(terms) > 1
+
+
+def _terms(spec: Cursor) -> list[Cursor]:
+    affinity = spec.at("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    return list(affinity["nodeSelectorTerms"].items())
+
+
+def _alternatives(spec: Cursor) -> tuple[Requirement, ...]:
+    """What the alternatives of a node affinity ask for, where it has several."""
+    terms = _terms(spec)
+    several = terms if len(terms) > 1 else []
+    return tuple(requirement(one) for term in several for one in term["matchExpressions"].items())
 
 
 def requirement(one: Cursor) -> Requirement:
@@ -122,16 +141,21 @@ def _tolerations(spec: Cursor) -> Iterator[Toleration]:
 
 
 def _shm(spec: Cursor) -> Maybe[int]:
-    """Size of the memory volume at /dev/shm, mounted in any container; 0 without a limit."""
+    """Size of the memory volume at /dev/shm; 0 without a limit, as the node's own is."""
+    if spec["hostIPC"].raw() == "true":
+        return Known(0, spec["hostIPC"].place, "the node's")
     names = {
         mount["name"].raw()
-        for container in spec["containers"].items()
+        for container in (*spec["containers"].items(), *spec["initContainers"].items())
+        if any(True for _ in gpu_amounts(container))
         for mount in container["volumeMounts"].items()
         if mount["mountPath"].raw().rstrip("/") == "/dev/shm"
     }
     for volume in spec["volumes"].items():
         if volume["name"].raw() not in names:
             continue
+        if volume.at("hostPath", "path").raw().rstrip("/") == "/dev/shm":
+            return Known(0, volume.place, "the node's")
         empty = volume["emptyDir"]
         if empty["medium"].raw() == "Memory":
             size = whole(quantity(empty["sizeLimit"]), fractions=True)

@@ -72,9 +72,12 @@ NEVER_RUN = {
 }  # fmt: skip
 VLLM_OPTIONS = re.compile(
     r"--(?:tensor[-_]parallel[-_]size|max[-_]num[-_]seqs|gpu[-_]memory[-_]utilization|max[-_]num[-_]batched[-_]tokens"
-    r"|served[-_]model[-_]name|max[-_]model[-_]len|(?:enable|disable)[-_]chunked[-_]prefill|block[-_]size"
-    r"|kv[-_]cache[-_]dtype)(?:=|$)"
+    r"|served[-_]model[-_]name|max[-_]model[-_]len|(?:enable|disable)[-_]chunked[-_]prefill"
+    r"|kv[-_]cache[-_]dtype)(?:=|$)|-tp(?:=|$)"
 )
+SHARED_OPTIONS = re.compile(r"--block[-_]size(?:=|$)")
+"""Options that programs of other kinds have too: they count beside others only."""
+SAYS_VLLM = re.compile(r"(^|[^a-z])vllm([^a-z]|$)", re.IGNORECASE)
 OTHER_OPTIONS = re.compile(
     r"--(?:model[-_]path|mem[-_]fraction[-_]static|num[-_]shard|max[-_]batch[-_]prefill[-_]tokens|tp[-_]size|backend"
     r"|model[-_]repository|n[-_]gpu[-_]layers|model[-_]id)(?:=|$)"
@@ -139,14 +142,18 @@ def _program(software: Software, words: list[Word], first: Word) -> Program | No
 def of_image(image: str, words: Sequence[Word], gpus: bool) -> Program | None:
     """The engine of a container without a command: its image's entry point gets the words.
 
-    An unknown image serves with vLLM where its words are vLLM's: one of them with GPUs, else two.
+    An unknown image serves with vLLM where its words are vLLM's: one of them with GPUs, else two; or where it is named
+    after vLLM and is told to serve. A script of Python's as the first word is the program itself.
     """
     software = next((software for pattern, software in IMAGES if pattern.search(image)), None)
     first = words[0] if words else None
     if software is None:
         texts = [word.text for word in words]
         own = sum(1 for text in texts if VLLM_OPTIONS.match(text))
-        if own >= (1 if gpus else 2) and not any(OTHER_OPTIONS.match(text) for text in texts):
+        own += sum(1 for text in texts if own and SHARED_OPTIONS.match(text))
+        other = any(OTHER_OPTIONS.match(text) for text in texts) or (bool(texts) and texts[0].endswith(".py"))
+        serves = texts[:1] == ["serve"] and SAYS_VLLM.search(image) is not None
+        if serves or (own >= (1 if gpus else 2) and not other):
             software = Software.VLLM
         elif not any(PROGRAMS.get(_name(word.text)) for word in words[:1]):
             return None

@@ -50,7 +50,7 @@ class Template:
             return []
         if self.single is not None:
             return [self.single]
-        return [*self.spec["containers"].items(), *self.sidecars()]
+        return [*self.spec["containers"].items(), *self.sidecars(), *self.spec["ephemeralContainers"].items()]
 
     def sidecars(self) -> list[Cursor]:
         """Init containers that stay."""

@@ -38,6 +38,9 @@ def iteration_level(world: World, config: Config) -> Iterator[Finding]:
     """vLLM batches per iteration unless it runs one sequence at a time or another scheduler."""
     del config
     for engine in vllm_engines(world):
+        batcher = engine.workload.batcher
+        if batcher is not None:
+            yield STATIC.error(batcher, "a batcher gathers requests in front of the engine", "leave the batcher out")
         limit = engine.line.integer("max_num_seqs")
         if isinstance(limit, Known) and limit.value <= 1:
             yield STATIC.error(
@@ -99,6 +102,10 @@ def _admission(engine: Engine, world: World, config: Config) -> Iterator[Finding
     if isinstance(interval, Known) and interval.value > 1:
         what = f"prefill_schedule_interval is {interval.value}: prompts start only every {interval.value} steps"
         yield THROTTLE.error(interval.place, what, "leave --prefill-schedule-interval out")
+    at_once = engine.workload.at_once
+    if isinstance(at_once, Known) and isinstance(sessions, Known) and 0 < at_once.value < sessions.value:
+        what = f"containerConcurrency is {at_once.value}, below {sessions.value} sessions per engine ({sessions.text})"
+        yield THROTTLE.error(at_once.place, what, "leave containerConcurrency out")
     queued = line.option("max_num_queued_reqs")
     limit = queued.value if isinstance(queued, Known) and isinstance(queued.value, int) else None
     if queued is not None and limit is not None and isinstance(sessions, Known) and limit < sessions.value:

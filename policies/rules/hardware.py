@@ -103,7 +103,7 @@ def instance_type(world: World, config: Config) -> Iterator[Finding]:
     fix = f"node.kubernetes.io/instance-type: {wanted}"
     done: set[Place] = set()
     for engine in vllm_engines(world):
-        for one in engine.workload.pod.requirements:
+        for one in (*engine.workload.pod.requirements, *engine.workload.pod.alternatives):
             yield from _instance(one, wanted, fix)
         for pool in pools_of(engine.workload, world):
             if pool.place in done:

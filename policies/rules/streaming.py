@@ -86,6 +86,12 @@ def deadlines(world: World, config: Config) -> Iterator[Finding]:
         if route.kind in ENVOY_ROUTES and not first and not beside and not bound:
             what = f"no response deadline is given, so it is {ENVOY_GATEWAY_DEADLINE}"
             yield DEADLINE.error(route.place, what, ENVOY_ROUTES[route.kind])
+    platforms = {engine.workload.place: engine.workload.deadline for engine in vllm_engines(world)}
+    for given in platforms.values():
+        if isinstance(given, Known):
+            yield from _long_enough(Setting("timeout", Known(f"{given.value}s", given.place)), needed)
+        elif given is not None:
+            yield DEADLINE.unknown("timeout", given)
     for policy in policies:
         for setting in policy.settings:
             if setting.topic in {"request-timeout", "max-stream-duration", "retry-timeout"}:
