@@ -109,7 +109,7 @@ class Api:
         self._threads.connection = connection
         try:
             return json.loads(self._send(connection, method, path, body, kind).read())
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:  # a ValueError: half an answer, no JSON
             connection.close()
             self._threads.connection = None
             # A kept connection may have been closed by the server meanwhile; only a POST can't be said twice.
@@ -159,8 +159,8 @@ class Mirror:
         while True:
             try:
                 self._watch()
-            except ApiError as error:
-                self.problem = str(error)
+            except Exception as error:  # a thread that ends would leave a component with what it last saw, healthy
+                self.problem = str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
                 time.sleep(RETRY_SECONDS)
 
     def _watch(self) -> None:

@@ -11,6 +11,8 @@ WEIGHTS_TAINT = "srvmod.dev/weights-cold"
 PRETENDED = "srvmod.dev/pretended"
 ENGINES_ANNOTATION = "srvmod.dev/engines"
 """The scaler's minimum, as the program notes it on the Deployment."""
+ENGINE_LABEL = "srvmod.dev/engine"
+DEPLOYMENT = "/apis/apps/v1/namespaces/serving/deployments/engine"
 ENGINE_PODS = "/api/v1/namespaces/serving/pods"
 TIMEOUT_SECONDS = 5.0
 
@@ -32,11 +34,16 @@ class ClusterView:
 
         None before the program has made the Deployment.
         """
-        deployment = self.api.get_or_none("/apis/apps/v1/namespaces/serving/deployments/engine")
+        deployment = self.api.get_or_none(DEPLOYMENT)
         if deployment is None:
             return None
         noted = deployment["metadata"].get("annotations", {}).get(ENGINES_ANNOTATION, 0)
         return max(deployment["spec"].get("replicas", 0), int(noted))
+
+    def engine_kind(self) -> str | None:
+        """What the program runs as engine, by the label of its pods; None before there is a Deployment."""
+        deployment = self.api.get_or_none(DEPLOYMENT)
+        return deployment["spec"]["template"]["metadata"]["labels"][ENGINE_LABEL] if deployment else None
 
     def unfinished(self, nodes: list[dict[str, Any]]) -> str:
         """What the program has asked for and isn't there, given `nodes()`; "" when nothing is missing."""

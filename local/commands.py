@@ -164,6 +164,7 @@ def env() -> None:
         found = facts.load(state.facts_file)
         if found is None:
             raise LocalError("no local stack", "run `srvmod local up` first")
+    print(f"unset {' '.join(facts.OTHER_ACCOUNTS)}")
     for name, value in environment(state, found, BIN).items():
         print(f"export {name}={shlex.quote(value)}")
 

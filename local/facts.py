@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from srvmod.local.errors import LocalError
 
@@ -18,16 +20,22 @@ API_SERVICE_ADDRESS = "10.96.0.1"
 API_PORT = 443
 AWS_PORT = 5000
 REGION = "us-east-1"
-ACCOUNT_ID = "123456789012"
 CLUSTER_NAME = "srvmod-local"
 REAL_NODE_SLOTS = 2
 AWS_KEY = "srvmod-local"
 """Access key and secret of the simulated account; it checks neither."""
 
 
+OTHER_ACCOUNTS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
+"""Variables that name an account of the user's own, which the simulation's must not be mixed with."""
+
+
 def aws_environment(url: str) -> dict[str, str]:
-    """Variables that lead any AWS SDK to the simulated AWS at `url`."""
+    """Variables that lead any AWS SDK to the simulated AWS at `url`, past any proxy."""
+    direct = ",".join(filter(None, (os.environ.get("NO_PROXY") or os.environ.get("no_proxy"), urlsplit(url).hostname)))
     return {
+        "NO_PROXY": direct,
+        "no_proxy": direct,
         "AWS_ENDPOINT_URL": url,
         "AWS_ACCESS_KEY_ID": AWS_KEY,
         "AWS_SECRET_ACCESS_KEY": AWS_KEY,
@@ -46,7 +54,6 @@ class Facts:
     endpoint_port: int
     supervisor_pid: int
     supervisor_started: str
-    engine_kind: str = "simulated"
 
     @property
     def endpoint(self) -> str:
@@ -100,9 +107,10 @@ def inner_pids(supervisor_pid: int) -> dict[int, int]:
     """Pids inside the stack's pid namespace → pids that the host sees, of processes that haven't ended."""
     found: dict[int, int] = {}
     try:
-        children = Path(f"/proc/{supervisor_pid}/task/{supervisor_pid}/children").read_text().split()
-        namespace = Path(f"/proc/{children[0]}/ns/pid").readlink()
-    except (FileNotFoundError, IndexError):
+        namespace = Path(f"/proc/{supervisor_pid}/ns/pid_for_children").readlink()
+        if namespace == Path("/proc/self/ns/pid").readlink():
+            return found  # it made none
+    except OSError:
         return found
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

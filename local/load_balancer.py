@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import logging
 import random
 import socket
@@ -17,13 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from srvmod.local import facts
-from srvmod.local.api import Api, ApiError, Mirror, Object
+from srvmod.local.api import Api, ApiError, Mirror, Object, key
 from srvmod.local.health import answer_health
 
 log = logging.getLogger("load-balancer")
 HEALTH_PORT = 9180
 SERVICES, SLICES = "/api/v1/services", "/apis/discovery.k8s.io/v1/endpointslices"
 RETRY_SECONDS = 0.5
+ADDRESSES = tuple(f"10.88.0.{last}" for last in range(100, 255))
 CHUNK_BYTES = 256 * 1024
 Address = tuple[str, int]
 
@@ -86,8 +86,6 @@ class Services:
         self.changed = threading.Event()
         self.services, self.slices = (Mirror(self.api, path, self.changed.set) for path in (SERVICES, SLICES))
         self.refused = ""
-        self.address_of: dict[str, str] = {}
-        self.free = (f"10.88.0.{last}" for last in itertools.count(100))
 
     def follow(self) -> None:
         """Works until the process ends. What is known stays in use while the API server is away."""
@@ -98,7 +96,6 @@ class Services:
             self.changed.clear()
             try:
                 self.refresh()
-                self.refused = ""
             except ApiError as error:
                 self.refused = str(error)
                 log.warning("refresh: %s", error)
@@ -113,27 +110,44 @@ class Services:
         """Once over what is seen now. Raises ApiError when an address can't be given."""
         if not (self.services.synced and self.slices.synced):
             return
-        wanted = {name: item for name, item in self.services.objects.items() if _balanced(item)}
+        balanced = [item for item in self.services.objects.values() if _balanced(item)]
+        newest = max(balanced, key=lambda item: (item["metadata"]["creationTimestamp"], key(item)), default=None)
+        led_to = key(newest) if newest else ""
         ready = [
-            address for item in self.slices.objects.values() if _service(item) in wanted for address in _ready(item)
+            address for item in self.slices.objects.values() if _service(item) == led_to for address in _ready(item)
         ]
         if sorted(ready) != sorted(self.targets.addresses):
             log.info("endpoint targets: %s", ready)
         self.targets.addresses = ready
-        for service in wanted.values():
-            if not service["status"].get("loadBalancer", {}).get("ingress"):
-                self._give_address(service)
+        taken = {_address(service) for service in balanced}
+        for service in balanced:
+            if not _address(service):
+                self._give_address(service, taken)
+        others = sorted(key(item) for item in balanced if item is not newest)
+        # a gateway that is replaced has two for a moment; two that stay are more than this simulation can do
+        self.refused = (
+            f"the one way in leads to Service {led_to}; the addresses of {', '.join(others)} lead nowhere"
+            if others
+            else ""
+        )
 
-    def _give_address(self, service: Object) -> None:
+    def _give_address(self, service: Object, taken: set[str]) -> None:
+        """The lowest free one. Raises ApiError when there is none, or the API server doesn't take it."""
         meta = service["metadata"]
-        if meta["uid"] not in self.address_of:
-            self.address_of[meta["uid"]] = next(self.free)
-        address = self.address_of[meta["uid"]]
+        free = [address for address in ADDRESSES if address not in taken]
+        if not free:
+            raise ApiError(0, f"all {len(ADDRESSES)} addresses of the simulated load balancers are taken")
         self.api.patch(
             f"/api/v1/namespaces/{meta['namespace']}/services/{meta['name']}/status",
-            {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}},
+            {"status": {"loadBalancer": {"ingress": [{"ip": free[0]}]}}},
         )
-        log.info("service %s/%s: address %s", meta["namespace"], meta["name"], address)
+        taken.add(free[0])
+        log.info("service %s/%s: address %s", meta["namespace"], meta["name"], free[0])
+
+
+def _address(service: Object) -> str:
+    ingress = service["status"].get("loadBalancer", {}).get("ingress") or [{}]
+    return ingress[0].get("ip", "")
 
 
 def _balanced(service: Object) -> bool:

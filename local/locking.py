@@ -20,10 +20,11 @@ def at_work(state: State) -> tuple[str, int] | None:
         held = Path("/proc/locks").read_text()
     except OSError:
         return None
-    file = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     command, _, pid = told.strip().partition(" ")
     # a command that was killed leaves its name in the file, but no lock
-    if pid.isdigit() and any(fields[4:6] == [pid, file] for fields in map(str.split, held.splitlines())):
+    # process and inode only: some file systems (btrfs) show another device there than stat does
+    inode = f":{found.st_ino}"
+    if pid.isdigit() and any(f[4] == pid and f[5].endswith(inode) for f in map(str.split, held.splitlines())):
         return command, int(pid)
     return None
 

@@ -65,9 +65,7 @@ def _listen(port: int) -> socket.socket:
     return listener
 
 
-def start(
-    state: State, tools: Mapping[str, Path], stack_id: str, engine_kind: str, say: Callable[[str], None]
-) -> facts.Facts:
+def start(state: State, tools: Mapping[str, Path], stack_id: str, say: Callable[[str], None]) -> facts.Facts:
     """Start the supervisor in new namespaces and record how to reach it; `say` is told of changed ports.
 
     Raises LocalError when the supervisor ends at once or doesn't answer.
@@ -130,7 +128,6 @@ def start(
             ports["endpoint"],
             process.pid,
             facts.process_start(process.pid),
-            engine_kind,
         )
         try:
             found.save(state.facts_file)
@@ -152,7 +149,8 @@ def await_answer(state: State, found: facts.Facts, timeout_seconds: float = 30.0
             raise LocalError(
                 f"the supervisor ended at once: {_tail(log)}", f"read {log}; then run `srvmod local up` again"
             )
-        if state.socket.exists():
+        # the socket is there a moment before it is listened to
+        with contextlib.suppress(LocalError):
             ask(state, "status")
             return
         time.sleep(0.05)

@@ -52,7 +52,8 @@ class Pulumi:
     """The pulumi command with one environment; output goes to a log and, line by line, to `on_line`."""
 
     def __init__(self, binary: Path, env: Mapping[str, str], log: Path, project: Path = REPO) -> None:
-        self.binary, self.env, self.log, self.project = binary, {**os.environ, **env}, log, project
+        inherited = {name: value for name, value in os.environ.items() if name not in facts.OTHER_ACCOUNTS}
+        self.binary, self.env, self.log, self.project = binary, {**inherited, **env}, log, project
 
     def run(self, *args: str, on_line: Callable[[str], None] | None = None) -> str:
         """Run to the end; returns stdout+stderr. Raises LocalError with the engine's own diagnostics."""

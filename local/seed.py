@@ -10,12 +10,12 @@ from typing import Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from srvmod.local import facts
 from srvmod.local.errors import LocalError
 from srvmod.local.paths import REPO, State
 
+UPLOAD_SECONDS = 60.0
 API_KEYS_SECRET = f"{facts.CLUSTER_NAME}/api-keys"
 
 
@@ -27,7 +27,7 @@ def client(service: str, found: facts.Facts) -> Any:
         region_name=facts.REGION,
         aws_access_key_id=facts.AWS_KEY,
         aws_secret_access_key=facts.AWS_KEY,
-        config=Config(retries={"max_attempts": 2}, connect_timeout=3, read_timeout=30),
+        config=Config(retries={"max_attempts": 2}, connect_timeout=3, read_timeout=30, proxies={}),
     )
 
 
@@ -59,13 +59,15 @@ class WeightsSeeder(threading.Thread):
     def run(self) -> None:
         try:
             self._seed()
-        except (ClientError, BotoCoreError, OSError) as error:
+        except Exception as error:  # told by `finish`: engines would wait for weights that nobody uploads
             self.error = f"{type(error).__name__}: {error}"
 
     def finish(self) -> None:
         """Wait for the upload. Raises LocalError when it failed."""
         self.over.set()
-        self.join(60)
+        self.join(UPLOAD_SECONDS)
+        if self.is_alive():
+            self.error = f"not finished after {UPLOAD_SECONDS:.0f} s"
         if self.error:
             raise LocalError(f"tiny weights weren't uploaded: {self.error}", "run `srvmod local up` again")
 
@@ -87,5 +89,5 @@ class WeightsSeeder(threading.Thread):
                     self.progress("weights", f"tiny weights uploaded to s3://{buckets[0]}/{model.weights_prefix}")
                 return
             if last_look:
-                return
+                raise LocalError("the program made no bucket for weights", "see `pulumi up`'s output")
             self.over.wait(0.3)

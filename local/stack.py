@@ -52,6 +52,11 @@ class LocalStack:
 
     def _check_machine(self) -> None:
         """Raises LocalError with everything that this machine and the state folder lack."""
+        if (engine := os.environ.get("SRVMOD_ENGINE", "simulated")) != "simulated":
+            raise LocalError(
+                f"SRVMOD_ENGINE={engine}: the local stack has no image of it; allowed: simulated",
+                "unset SRVMOD_ENGINE",
+            )
         from srvmod.local.nodes import check_host
 
         found = facts.load(self.state.facts_file)
@@ -107,7 +112,6 @@ class LocalStack:
             self.state,
             tools,
             secrets.token_hex(3),
-            os.environ.get("SRVMOD_ENGINE", "simulated"),
             lambda line: self.progress("ports", line),
         )
 

@@ -47,13 +47,13 @@ def status(state: State) -> dict[str, Any]:
     ]
     try:
         cluster = ClusterView(state.kubeconfig)
-        seen = cluster.nodes()
+        seen, kind = cluster.nodes(), cluster.engine_kind()
         unfinished = cluster.unfinished(seen)
         if unfinished and not work:
             unfinished += "; `srvmod local up` goes on"
         problem = "; ".join(filter(None, (low_disk(state.root), unfinished)))
     except Exception as error:  # whatever the API server's trouble is, status must still tell the rest
-        seen, problem = [], f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        seen, kind, problem = [], None, f"nodes unknown: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
     components += node_processes(state.root, pids)
     return {
         "running": True,
@@ -63,7 +63,7 @@ def status(state: State) -> dict[str, Any]:
         "apiKeyFile": str(state.api_key_file),
         "kubeconfig": str(state.kubeconfig),
         "awsEndpoint": found.aws_url,
-        "engineKind": found.engine_kind,
+        "engineKind": kind,
         "nodes": seen,
         "components": components,
     }

@@ -27,6 +27,7 @@ from srvmod.local.health import FinalProblem
 from srvmod.local.paths import REPO, State
 
 POLL_SECONDS = 0.2
+FULL_ROUND_SECONDS = 5.0
 STOP_GRACE_SECONDS = 5.0
 STUCK_SECONDS = 60.0  # longer than any pause of a healthy process on a busy machine
 LAST_WORDS_BYTES = 4096
@@ -158,13 +159,17 @@ class Supervisor:
 
     async def watch(self) -> None:
         """Until told to stop: start what can start, ask everyone's health."""
+        all_asked_at = 0.0
         while not self.stopping.is_set():
             for process in self.processes.values():
                 if self._ready_to_start(process):
                     process.start()
             pending = [p for p in self.processes.values() if p.problem]
             slow_round = not pending
-            await asyncio.gather(*(asyncio.to_thread(p.check) for p in (pending or self.processes.values())))
+            # the others, too, now and then: one that is sick for long must not hide that another is stuck
+            if slow_round or time.monotonic() - all_asked_at > FULL_ROUND_SECONDS:
+                pending, all_asked_at = list(self.processes.values()), time.monotonic()
+            await asyncio.gather(*(asyncio.to_thread(p.check) for p in pending))
             reap_orphans({p.popen.pid for p in self.processes.values() if p.popen})
             try:
                 await asyncio.wait_for(self.stopping.wait(), 1.0 if slow_round else POLL_SECONDS)
@@ -192,7 +197,7 @@ class Supervisor:
                     await asyncio.gather(*(asyncio.to_thread(p.check) for p in self.processes.values()))
                 reply: Mapping[str, Any] = {"components": [p.report() for p in self.processes.values()]}
             elif op == "repair":
-                reply = {"restarted": self.restart_dead()}
+                reply = {"restarted": await asyncio.to_thread(self.restart_dead)}
             elif op == "stop":
                 reply = {"stopping": True}
                 self.stopping.set()

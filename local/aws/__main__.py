@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from srvmod.local.aws.world import DEFAULT_ACCOUNT
+
 
 def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m srvmod.local.aws", description="Simulated AWS: moto and more.")
@@ -22,7 +24,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--ready-file", type=Path, help="JSON with the url, written when requests are answered")
     parser.add_argument("--cluster-endpoint", help="API server URL that simulated EKS clusters have")
     parser.add_argument("--cluster-ca", type=Path, help="PEM file of that API server's certificate authority")
-    parser.add_argument("--account", default="123456789012", help="account id")
+    parser.add_argument("--account", default=DEFAULT_ACCOUNT, help="account id")
     return parser.parse_args(argv)
 
 

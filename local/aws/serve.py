@@ -13,7 +13,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from srvmod.local.aws import instance_types, managed_policies
 from srvmod.local.aws.front import Front
 from srvmod.local.aws.journal import Journal, JournalError
-from srvmod.local.aws.world import Endpoint, World
+from srvmod.local.aws.world import DEFAULT_ACCOUNT, Endpoint, World
 
 
 class ServeError(Exception):
@@ -60,7 +60,7 @@ def serve(
     port: int = 0,
     descriptor: int | None = None,
     state: Path | None = None,
-    account: str = "123456789012",
+    account: str = DEFAULT_ACCOUNT,
     endpoint: tuple[str, str] | None = None,
     access_key: str | None = None,
 ) -> Server:

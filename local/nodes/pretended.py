@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -81,29 +82,21 @@ class PretendedNodes:
         for name in waiting + [name for name in warm[:STAYING] if not self._runs(name)]:
             if name in pods:
                 self._start(name, pods[name])
+        self._renew_tokens(pods)
 
     def _runs(self, node: str) -> bool:
         return self.agent(node).pid() is not None
 
     def _start(self, node: str, placed: dict[str, str]) -> None:
         """Starts the agent of the DaemonSet's pod `placed`."""
-        daemon_set = self.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}")
-        pod = daemon_set["spec"]["template"]["spec"]
         folder = self._root / node
-        account = folder / "serviceaccount"
-        for path in (folder / "models", account):
+        for path in (folder / "models", folder / "serviceaccount"):
             path.mkdir(parents=True, exist_ok=True)
-        name = pod.get("serviceAccountName", "default")
-        answer = self.api.post(
-            f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{name}/token",
-            {"spec": {"expirationSeconds": TOKEN_SECONDS, "boundObjectRef": placed}},
-        )
-        token = account / "token"
-        token.touch(mode=0o600)
-        token.write_text(answer["status"]["token"])
-        (account / "namespace").write_text(NAMESPACE)
+        pod = self._template()
+        self._write_token(node, pod, placed)
+        (folder / "serviceaccount" / "namespace").write_text(NAMESPACE)
         (folder / "pod").write_text(placed["uid"])
-        shutil.copyfile(self.authority, account / "ca.crt")
+        shutil.copyfile(self.authority, folder / "serviceaccount" / "ca.crt")
         env = {
             **environment(pod, node),
             **_api_address(self.api.server),
@@ -115,6 +108,35 @@ class PretendedNodes:
         replace(self.agent(node), env=env).start()
         self._names.add(node)
         log.info("Node %s: weight cache started", node)
+
+    def _template(self) -> Mapping[str, Any]:
+        daemon_set = self.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/{NAME}")
+        return daemon_set["spec"]["template"]["spec"]
+
+    def _token(self, node: str) -> Path:
+        return self._root / node / "serviceaccount" / "token"
+
+    def _write_token(self, node: str, pod: Mapping[str, Any], placed: dict[str, str]) -> None:
+        """Gives the agent a new token, as the kubelet gives a pod; the agent reads it for every call."""
+        answer = self.api.post(
+            f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{pod.get('serviceAccountName', 'default')}/token",
+            {"spec": {"expirationSeconds": TOKEN_SECONDS, "boundObjectRef": placed}},
+        )
+        new = self._token(node).with_suffix(".new")
+        new.touch(mode=0o600)
+        new.write_text(answer["status"]["token"])
+        new.replace(self._token(node))
+
+    def _renew_tokens(self, pods: Mapping[str, dict[str, str]]) -> None:
+        now = time.time()
+        old = [
+            name
+            for name in sorted(self._names & pods.keys())
+            if self._runs(name) and now - self._token(name).stat().st_mtime > TOKEN_SECONDS / 2
+        ]
+        pod = self._template() if old else {}
+        for name in old:
+            self._write_token(name, pod, pods[name])
 
     def _pods(self) -> dict[str, dict[str, str]]:
         """By node the DaemonSet's pod, as a token is bound to it: such a token names pod and node."""

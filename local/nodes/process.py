@@ -19,7 +19,7 @@ class Daemon:
     """A process of the stack. `name` is its component name; its pid stands in <run>/<name>.pid.
 
     The pid is that of the stack's own pid namespace. A pid file alone proves nothing after a restart, since
-    numbers are used again: `pid()` also compares the whole command line.
+    numbers are used again: `pid()` also compares the whole command line, before and after `enter` became `command`.
     """
 
     name: str
@@ -40,7 +40,8 @@ class Daemon:
             command = Path(f"/proc/{pid}/cmdline").read_bytes()
         except (OSError, ValueError):
             return None
-        if command.decode(errors="replace").rstrip("\0").split("\0") == list(self.command):
+        words = command.decode(errors="replace").rstrip("\0").split("\0")
+        if words in (list(self.command), [*self.enter, *self.command]):
             return pid
         if not command:
             alive(pid)  # collects it if it is our own child, so that nobody takes it for a running process
@@ -67,7 +68,7 @@ class Daemon:
         partial = self.pid_file.with_suffix(".pid.new")
         partial.write_text(f"{child.pid}\n")
         partial.replace(self.pid_file)
-        # Until `enter` has become the command, pid() would not know it.
+        # Between fork and exec it has our own command line, which pid() doesn't know.
         deadline = time.monotonic() + 2
         while self.pid() is None and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)

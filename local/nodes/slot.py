@@ -7,6 +7,7 @@ import logging
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from srvmod.local.pki import Authority
 
 log = logging.getLogger(__name__)
 
-READY_SECONDS = 20.0  # longest time for containerd to answer
+READY_SECONDS = 20.0  # longest time for the mounts of a node
 SWEEP_SECONDS = 30.0  # longest time to end all pods of a node that is gone
 
 
@@ -152,16 +153,17 @@ class RealNode:
         """Starts the holder and waits until its mounts are made."""
         holder = self.holder()
         log_start = holder.log.stat().st_size if holder.log.exists() else 0
-        pid = holder.start()
+        pid, deadline = holder.start(), time.monotonic() + READY_SECONDS
         while True:
             said = holder.log.read_bytes()[log_start:] if holder.log.exists() else b""
             if said.rstrip().endswith(b"ready"):
                 return
-            if holder.pid() != pid:
+            if holder.pid() != pid or time.monotonic() > deadline:
                 raise RuntimeError(
                     f"node in slot {self.slot.number}: its mount namespace could not be made; see {holder.log}\n"
                     + said.decode(errors="replace").strip()
                 )
+            time.sleep(0.02)
 
     def occupy(self, occupant: Occupant) -> None:
         """Gives the slot to a Node object and starts its kubelet. Call `prepare` first."""

@@ -30,7 +30,7 @@ class Watches:
     def watch(self, path: str) -> Iterator[Event]:
         assert path == "/things"
         for event in self.runs.pop(0):
-            if isinstance(event, ApiError):
+            if isinstance(event, Exception):
                 raise event
             yield event
         if not self.runs:
@@ -63,6 +63,12 @@ def test_a_mirror_follows_what_comes_changes_and_goes() -> None:
     assert found.problem == ""
 
 
+def test_a_mirror_lives_through_any_fault_and_says_so() -> None:
+    odd: Any = ValueError("half an answer")
+    found = mirrored([("ADDED", named("a")), odd], [("ADDED", named("b")), ("SYNCED", {})])
+    assert sorted(found.objects) == ["b"]
+
+
 def test_what_is_known_stays_while_the_server_is_away_and_what_went_meanwhile_goes_with_the_next_list() -> None:
     away = ApiError(0, "refused")
     both: list[Event | ApiError] = [("ADDED", named("a")), ("ADDED", named("b")), ("SYNCED", {}), away]
@@ -91,10 +97,10 @@ def piece(name: str, service: str, ready: Mapping[str, bool], port: int | None =
     }
 
 
-def service(name: str, kind: str = "LoadBalancer", address: str = "") -> dict[str, Any]:
+def service(name: str, kind: str = "LoadBalancer", address: str = "", made: str = "T1") -> dict[str, Any]:
     status = {"loadBalancer": {"ingress": [{"ip": address}]}} if address else {"loadBalancer": {}}
     return {
-        "metadata": {"name": name, "namespace": "envoy", "uid": f"uid-{name}"},
+        "metadata": {"name": name, "namespace": "envoy", "creationTimestamp": made},
         "spec": {"type": kind},
         "status": status,
     }
@@ -123,12 +129,33 @@ def test_only_ready_endpoints_of_load_balanced_services_are_targets(services: lo
     assert services.api.patches == []  # type: ignore[attr-defined]
 
 
-def test_each_service_gets_one_address_and_keeps_it(services: load_balancer.Services) -> None:
-    services.services.objects = {"envoy/a": service("a"), "envoy/b": service("b")}
-    services.refresh()
+def test_each_service_gets_an_address_that_no_other_has(services: load_balancer.Services) -> None:
+    services.services.objects = {
+        "envoy/old": service("old", address="10.88.0.100"),
+        "envoy/a": service("a"),
+        "envoy/b": service("b"),
+    }
     services.refresh()
     given = [change["status"]["loadBalancer"]["ingress"][0]["ip"] for _, change in services.api.patches]  # type: ignore[attr-defined]
-    assert given == ["10.88.0.100", "10.88.0.101"] * 2
+    assert given == ["10.88.0.101", "10.88.0.102"]
+
+
+def test_of_two_services_the_newest_is_led_to_and_the_other_is_named(services: load_balancer.Services) -> None:
+    services.services.problem = services.slices.problem = ""
+    services.services.objects = {
+        "envoy/old": service("old", address="10.88.0.100", made="T1"),
+        "envoy/new": service("new", address="10.88.0.101", made="T2"),
+    }
+    services.slices.objects = {
+        "envoy/1": piece("1", "old", {"10.0.0.1": True}),
+        "envoy/2": piece("2", "new", {"10.0.0.2": True}),
+    }
+    services.refresh()
+    assert services.targets.addresses == [("10.0.0.2", 8080)]
+    assert "envoy/old lead nowhere" in services.problem()
+    del services.services.objects["envoy/old"]  # type: ignore[attr-defined]
+    services.refresh()
+    assert services.problem() == ""
 
 
 def test_nothing_is_forgotten_before_all_was_seen(services: load_balancer.Services) -> None:

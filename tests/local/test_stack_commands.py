@@ -19,7 +19,7 @@ from srvmod.local.errors import LocalError
 from srvmod.local.interrupts import Interrupted, interruptible, undisturbed
 from srvmod.local.locking import at_work, locked
 from srvmod.local.paths import State
-from srvmod.local.pulumi_cli import ResourceLines, end_engines, engines, stale_locks
+from srvmod.local.pulumi_cli import Pulumi, ResourceLines, end_engines, engines, stale_locks
 from srvmod.local.stack import LocalStack
 
 
@@ -64,6 +64,21 @@ def test_the_lock_of_a_killed_command_is_free(state: State) -> None:
     assert at_work(state) is None, "a killed command leaves its name in the file, but works no more"
     with locked(state, "up"):
         pass
+
+
+def test_an_engine_that_isnt_packed_is_refused(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SRVMOD_ENGINE", "vllm")
+    with pytest.raises(LocalError, match="SRVMOD_ENGINE=vllm: the local stack has no image of it; allowed: simulated"):
+        LocalStack(state, quiet).up()
+
+
+def test_a_users_proxy_and_profile_are_left_out(monkeypatch: pytest.MonkeyPatch, state: State) -> None:
+    monkeypatch.setenv("NO_PROXY", "corp.example")
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    variables = facts.aws_environment("http://127.0.0.1:5000")
+    assert variables["NO_PROXY"] == variables["no_proxy"] == "corp.example,127.0.0.1"
+    runner = Pulumi(Path("pulumi"), variables, state.logs / "pulumi.log")
+    assert "AWS_PROFILE" not in runner.env
 
 
 def test_a_state_folder_that_cant_be_made_is_named() -> None:

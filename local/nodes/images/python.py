@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import re
 import shutil
 import sys
 import sysconfig
@@ -35,7 +34,6 @@ _NOT_NEEDED = (
     "nis.*",
 )
 _SHELL_TOOLS = ("env", "printenv", "cat", "ls", "sleep", "mkdir", "test", "id")
-_NAME = re.compile(r"[-_.]+")
 
 
 def interpreter() -> Layer:

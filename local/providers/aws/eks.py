@@ -126,9 +126,6 @@ def _only(block: Props | None, *names: str) -> Props | None:
     return {k: v for k, v in (block or {}).items() if k in names} or None
 
 
-_EFFECTS = {"NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE"}
-
-
 class NodeGroup(Resource):
     token = "aws:eks/nodeGroup:NodeGroup"
     cfn = "AWS::EKS::Nodegroup"

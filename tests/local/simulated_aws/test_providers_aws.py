@@ -357,6 +357,16 @@ def test_it_never_calls_anything_that_does_not_say_it_simulates(
         configure({"region": "us-east-1", "allowedAccountIds": '["999999999999"]'})
 
 
+def test_a_users_proxy_is_not_asked(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
+    account = configure({"region": "us-east-1", "accessKey": "k", "secretKey": "s"})
+    assert account("sts", "get_caller_identity")["Account"] == ACCOUNT
+
+
 def test_default_tags_are_added(monkeypatch: pytest.MonkeyPatch, server: Server) -> None:
     from srvmod.local.providers.aws.servicer import AwsProvider
 
