@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from srvmod.contract import ITL_P95_MS, SCALE_OUT_ITL_MS, Clause
+from srvmod.contract import ITL_P95_MS, P5_48XLARGE, SCALE_OUT_ITL_MS, Clause
 from srvmod.policies.admission.engines import engine
 from srvmod.policies.admission.policy import Validation, list_of
 from srvmod.policies.rules import Topic
@@ -16,6 +16,7 @@ FAMILY = r'"[a-z_]+"\\s*:\\s*\\[[0-9.,\\s]+\\]'
 def variables() -> dict[str, str]:
     """Seconds of preStop, the share of engines that an update takes down, the edges of each histogram."""
     sleep = "variables.engine.?lifecycle.?preStop"
+    containers = f"(variables.spec.containers + {list_of('variables.spec', 'initContainers')})"
     return {
         "preStop": f"!{sleep}.hasValue() ? -1 : {sleep}.?sleep.?seconds.hasValue() ? "
         f"{sleep}.?sleep.?seconds.orValue(0) : int(({sleep}.?exec.?command.orValue([]).join(' ')"
@@ -23,8 +24,23 @@ def variables() -> dict[str, str]:
         "down": "has(object.spec.strategy) && has(object.spec.strategy.rollingUpdate) && "
         "has(object.spec.strategy.rollingUpdate.maxUnavailable) ? "
         "string(object.spec.strategy.rollingUpdate.maxUnavailable) : '25%'",
+        "cpusOfContainers": f"{containers}.map(c, {_amount('c', 'limits', 'cpu')})",
+        "guaranteed": f"!variables.spec.?resources.hasValue() && {containers}.all(c, "
+        + " && ".join(f"{_amount('c', 'limits', one)} > 0.0 && {_same(one)}" for one in ("cpu", "memory"))
+        + ")",
         "families": f"variables.buckets.findAll('{FAMILY}')",
     }
+
+
+def _amount(c: str, part: str, resource: str) -> str:
+    """A container's amount of a resource as a number; 0 where it isn't given."""
+    given = f"has({c}.resources) && has({c}.resources.{part}) && '{resource}' in {c}.resources.{part}"
+    return f"({given} ? quantity(string({c}.resources.{part}['{resource}'])).asApproximateFloat() : 0.0)"
+
+
+def _same(resource: str) -> str:
+    request, limit = _amount("c", "requests", resource), _amount("c", "limits", resource)
+    return f"({request} == 0.0 || {request} == {limit})"
 
 
 def validations() -> list[Validation]:
@@ -47,6 +63,9 @@ def validations() -> list[Validation]:
         "!(request.kind.kind == 'Deployment') || (has(object.spec.strategy) && has(object.spec.strategy.type) && "
         f"object.spec.strategy.type == 'Recreate') || {taken} > 0"
     )
+    threads = P5_48XLARGE.threads_per_core
+    whole_core = f"double(int(n)) != n || int(n) % {threads} == 0"
+    cores = f"!variables.guaranteed || variables.cpusOfContainers.all(n, {whole_core})"
     edges = [ITL_P95_MS.value / 1e3, SCALE_OUT_ITL_MS.value / 1e3]
     there = " && ".join(
         f"variables.families.exists(f, f.startsWith('\"inter_token_latency\"') && {_edges('f')}.exists(e, e == {edge}))"
@@ -99,6 +118,14 @@ def validations() -> list[Validation]:
             "terminationGracePeriodSeconds doesn't outlast preStop and shutdown_timeout",
             "more than both together",
             f"string({grace})",
+        ),
+        engine(
+            OPS,
+            "whole-cores",
+            cores,
+            "a container's CPUs aren't whole cores: the pool's kubelets refuse the pod (SMTAlignmentError)",
+            f"a multiple of {threads} CPUs for each container, init containers too",
+            "variables.cpusOfContainers.map(n, string(n)).join(', ')",
         ),
         engine(
             OPS,

@@ -51,6 +51,8 @@ class NodeClass:
     name: str
     topology_policy: Maybe[str]
     topology_scope: Maybe[str]
+    whole_cores: Maybe[str] = None
+    """The CPU manager's `full-pcpus-only`, as it is written."""
 
 
 @dataclass(frozen=True, slots=True)

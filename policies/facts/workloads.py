@@ -91,6 +91,8 @@ class Pod:
     """Node affinity has several alternatives, so that the node can't be established."""
     grace: Maybe[int]
     service_links: Maybe[bool]
+    exclusive_cpus: tuple[Fact[int], ...]
+    """CPUs in thousandths of each container that a static CPU manager gives its own: whole ones of a Guaranteed pod."""
     shm: Maybe[int]
     """Size of the memory volume mounted at /dev/shm; 0 when it has no limit. None: the runtime's 64 MiB."""
     gpus: tuple[Amount, ...]

@@ -18,6 +18,9 @@ from srvmod.policies.readers.yamltext import BadText, documents
 KUBELET_FLAG = r"--{}[= ]['\"]?([A-Za-z-]+)"
 KUBELET_FIELD = r"\b{}\\?[\"']?\s*[:=]\s*\\?[\"']?([A-Za-z-]+)"
 """A field of the kubelet's configuration file as scripts write it: JSON, YAML, or an assignment of jq."""
+FULL_CORES = "full-pcpus-only"
+FULL_CORES_OPTION = re.compile(rf"{FULL_CORES}\\?[\"']?\s*[:=]\s*\\?[\"']?(true|false)", re.IGNORECASE)
+"""The CPU manager's option as flags and configuration files have it."""
 SHELL_COMMENT = re.compile(r"(?:^|\s)#")
 NAMES = {"topologyManagerPolicy": "topology-manager-policy", "topologyManagerScope": "topology-manager-scope"}
 
@@ -55,6 +58,7 @@ def node_class(thing: KubeObject) -> NodeClass:
         name=thing.name,
         topology_policy=setting("topologyManagerPolicy"),
         topology_scope=setting("topologyManagerScope"),
+        whole_cores=spec.at("kubelet", "cpuManagerPolicyOptions", FULL_CORES).string() or data.setting(FULL_CORES),
     )
 
 
@@ -114,6 +118,10 @@ class _UserData:
                     if isinstance(value, Known):
                         place = place_in_text(self.cursor, offset + (value.place.line or 1) - 1)
                         self._keep(name, Known(value.value, place, value.text))
+                option = config["cpuManagerPolicyOptions"][FULL_CORES].string()
+                if isinstance(option, Known):
+                    place = place_in_text(self.cursor, offset + (option.place.line or 1) - 1)
+                    self._keep(FULL_CORES, Known(option.value, place, option.text))
                 for flag in root.at("spec", "kubelet", "flags").items():
                     self._flags(flag.raw(), offset)
         except BadText as error:
@@ -130,14 +138,23 @@ class _UserData:
             value = kubernetes.get(key)
             if isinstance(value, str):
                 self._keep(name, Known(value, self.cursor.place, value))
+        options = kubernetes.get("cpu-manager-policy-options", [])
+        if isinstance(options, list) and FULL_CORES in options:
+            self._keep(FULL_CORES, Known("true", self.cursor.place, FULL_CORES))
 
     def _flags(self, text: str, offset: int) -> None:
         self._found(KUBELET_FLAG, NAMES, text, offset)
+        self._options(text, offset)
 
     def _script(self, text: str, offset: int) -> None:
         """Shell: a flag of the kubelet wins over its configuration file."""
         self._found(KUBELET_FIELD, {name: name for name in NAMES}, text, offset)
         self._flags(text, offset)
+
+    def _options(self, text: str, offset: int) -> None:
+        for at, line in enumerate(text.splitlines()):
+            for match in FULL_CORES_OPTION.finditer(SHELL_COMMENT.split(line, maxsplit=1)[0]):
+                self._keep(FULL_CORES, Known(match[1], place_in_text(self.cursor, offset + at), match[0]))
 
     def _found(self, pattern: str, names: dict[str, str], text: str, offset: int) -> None:
         """The last of each counts; what stands behind a shell's comment sign doesn't."""

@@ -16,6 +16,7 @@ from srvmod.policies.facts import (
     Workload,
 )
 from srvmod.policies.readers.objects import KubeObject
+from srvmod.policies.readers.pinning import exclusive_cpus
 from srvmod.policies.readers.quantities import quantity, whole
 from srvmod.policies.readers.templates import Template
 from srvmod.policies.readers.tree import Cursor
@@ -80,6 +81,7 @@ def pod(template: Template) -> Pod:
         alternatives=_alternatives(spec),
         grace=spec["terminationGracePeriodSeconds"].integer(),
         service_links=spec["enableServiceLinks"].boolean(),
+        exclusive_cpus=exclusive_cpus(spec),
         shm=_shm(spec),
         gpus=tuple(
             amount

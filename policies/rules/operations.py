@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from srvmod.contract import P5_48XLARGE
 from srvmod.policies.config import Config
-from srvmod.policies.facts import Engine, Known, Maybe, Place, Rollout, Unknown, World
+from srvmod.policies.facts import Engine, Known, Maybe, Place, Pool, Rollout, Unknown, World
 from srvmod.policies.rules.finding import Finding, Maker, Topic
-from srvmod.policies.rules.subjects import engines_at_least, vllm_engines
+from srvmod.policies.rules.subjects import engines_at_least, lands_on, pools_of, vllm_engines
 
 OPS = Topic.OPERATIONS
 PROBES = Maker(OPS, "probes", "an engine loads for minutes and answers slowly under load: hasty probes kill it")
@@ -19,6 +20,10 @@ SHM = Maker(OPS, "shared-memory", "NCCL and the workers' queues don't fit in the
 GUARANTEED = Maker(
     OPS, "guaranteed", "without whole CPUs, equal in requests and limits, CPUs aren't pinned to the island"
 )
+WHOLE_CORES = Maker(
+    OPS, "whole-cores", "a kubelet with full-pcpus-only refuses the whole pod with SMTAlignmentError: it never starts"
+)
+THREADS = P5_48XLARGE.threads_per_core
 
 LEAST_STARTUP_SECONDS = 300
 """72 GB of weights, compilation and graph capture; reports of 4 to 10 minutes."""
@@ -194,4 +199,27 @@ def guaranteed(world: World, config: Config) -> Iterator[Finding]:
             yield GUARANTEED.warning(engine.place, what, "requests equal to limits, a whole number of CPUs")
 
 
-RULES = (probes, drain, rollout, service_links, shared_memory, guaranteed)
+def whole_cores(world: World, config: Config) -> Iterator[Finding]:
+    """Each container's own CPUs are whole cores where the pool's kubelets give out nothing else."""
+    del config
+    classes = {one.name: one for one in world.node_classes}
+    pools = {pool.place: pool for engine in vllm_engines(world) for pool in pools_of(engine.workload, world)}
+    strict: list[Pool] = []
+    for pool in pools.values():
+        found = classes.get(pool.node_class.value) if isinstance(pool.node_class, Known) else None
+        option = found.whole_cores if found is not None else None
+        if isinstance(option, Known) and option.value.lower() == "true":
+            strict.append(pool)
+    fix = f"a multiple of {THREADS} CPUs, the threads of a core of {P5_48XLARGE.name}"
+    for workload in world.workloads if strict else ():
+        if not any(lands_on(workload, pool) for pool in strict):
+            continue
+        for cpus in workload.pod.exclusive_cpus:
+            if isinstance(cpus, Unknown):
+                yield WHOLE_CORES.unknown(f"CPUs of {workload.kind} {workload.name}", cpus, fix)
+            elif cpus.value // 1000 % THREADS:
+                what = f"a container of {workload.kind} {workload.name} has {cpus.value // 1000} CPUs of its own"
+                yield WHOLE_CORES.error(cpus.place, what, fix)
+
+
+RULES = (probes, drain, rollout, service_links, shared_memory, guaranteed, whole_cores)

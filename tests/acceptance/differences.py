@@ -28,6 +28,7 @@ STRICTER = {
     "OPERATIONS/service-links": "whether a Service named vllm is near is in other objects",
     "MC-KV-01/kv-block": "a value breaks two rules, and the clause's own is told",
     "MC-SE-01/stream-interval": "a value breaks two rules, and the clause's own is told",
+    "OPERATIONS/whole-cores": "whether the kubelets give out whole cores only is in the node class: ours do",
     "OPERATIONS/drain": "a value that gate 1 finds elsewhere isn't there for CEL",
 }
 """Refused by admission, fine or another clause for gate 1: by the rule that admission names."""
@@ -39,6 +40,7 @@ UNSEEN = {
     "node class elsewhere": "a missing object isn't seen",
     "whole without scaler": "a missing object isn't seen",
     "whole without alert": "a missing object isn't seen",
+    "a DaemonSet of an odd CPU beside engines": "where a pod lands is decided later, and it isn't an engine",
     "a newer flag, older version": "the options of the pinned version are rendered into the policy",
 }
 """Refused by gate 1, not by admission: what one object can't show. By the name of the case."""
