@@ -26,7 +26,7 @@ class Routes(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         secret = declare(
             f"{name}-keys",
-            documents.api_keys(args.route.namespace, args.keys, args.clients),
+            documents.api_keys(args.route.namespace, args.keys.apply(documents.encoded), args.clients),
             child,
         )
         security = declare(

@@ -39,7 +39,7 @@ def test_files_are_sorted_yaml_with_masked_secrets(env: str) -> None:
             document = yaml.load(text, yaml.CSafeLoader)
             assert "placeholder-key" not in text
             assert list(document.get("spec", {})) == sorted(document.get("spec", {})), name
-    assert "[secret]" in contents["serving/secret-api-keys.yaml"]
+    assert "[secret]" in contents["serving/secret-client-keys.yaml"]
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """HTTPRoute, BackendTrafficPolicy and SecurityPolicy: how a stream gets to an engine and who may start one."""
 
-from collections.abc import Sequence
+import base64
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,9 @@ from srvmod.infra.labels import ENGINE, Object, metadata
 from srvmod.infra.platform.documents.gateway import ENVOY_GROUP, GATEWAY_GROUP
 from srvmod.infra.serving.documents.engine import PORT
 
-API_KEYS = "api-keys"
+API_KEYS = "client-keys"
+"""Called `api-keys` while it was written as `stringData`: what an apply leaves out of that stays in `data` for ever, owned
+by nobody (github.com/kubernetes/kubernetes/issues/108008). A new name leaves those keys behind."""
 KEY_HEADER = "authorization"
 CLIENT_HEADER = "x-srvmod-client"
 PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/models")
@@ -120,14 +123,22 @@ def security_policy(namespace: str) -> Object:
     }
 
 
-def api_keys(namespace: str, keys: Any, clients: Sequence[str]) -> Object:
-    """Secret of the API keys: one entry per client, its name as key. `keys` is a secret Output of that mapping."""
+def encoded(keys: Mapping[str, str]) -> dict[str, str]:
+    """API keys as a Secret's `data` has them."""
+    return {client: base64.b64encode(key.encode()).decode() for client, key in keys.items()}
+
+
+def api_keys(namespace: str, data: Any, clients: Sequence[str]) -> Object:
+    """Secret of the API keys: one entry per client, its name as key. `data` is a secret Output of that mapping, encoded.
+
+    Not `stringData`: a client that is taken out of `data` loses its key at the next apply, as its owner gives it up.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata(API_KEYS, namespace, annotations={"srvmod.dev/clients": ",".join(sorted(clients))}),
         "type": "Opaque",
-        "stringData": keys,
+        "data": data,
     }
 
 
