@@ -176,7 +176,7 @@ _ALL = (
     ),
     Tool(
         "karpenter-aws",
-        "tools/modules/karpenter",
+        "tools/modules/kubernetes",
         "github.com/aws/karpenter-provider-aws",
         _one("github.com/aws/karpenter-provider-aws/kwok", "karpenter-aws"),
         "Karpenter for AWS that pretends to launch (its kwok build)",
@@ -222,7 +222,7 @@ _ALL = (
     ),
     Tool(
         "kwok",
-        "tools/modules/kwok",
+        "tools/modules/kubernetes",
         "sigs.k8s.io/kwok",
         _one("sigs.k8s.io/kwok/cmd/kwok", "kwok"),
         "nodes beyond the first two",

@@ -12,7 +12,7 @@ from srvmod.tools import golang, paths
 from srvmod.tools.errors import ToolError
 
 # Modules that no tool is named after but whose files (CRDs) are used: the folder whose go.mod pins them for us.
-BORROWED = {"sigs.k8s.io/karpenter": "karpenter", "sigs.k8s.io/gateway-api": "envoy-gateway"}
+BORROWED = {"sigs.k8s.io/karpenter": "kubernetes", "sigs.k8s.io/gateway-api": "envoy-gateway"}
 
 
 def version_of(go_mod: Path, module: str) -> str:

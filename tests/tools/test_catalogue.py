@@ -51,11 +51,11 @@ def test_every_module_folder_belongs_to_a_tool_or_pins_custom_resources() -> Non
 @pytest.mark.parametrize(
     ("module", "folder"),
     [
-        ("github.com/aws/karpenter-provider-aws", "karpenter"),
+        ("github.com/aws/karpenter-provider-aws", "kubernetes"),
         ("github.com/envoyproxy/gateway", "envoy-gateway"),
-        ("sigs.k8s.io/karpenter", "karpenter"),
+        ("sigs.k8s.io/karpenter", "kubernetes"),
         ("sigs.k8s.io/gateway-api", "envoy-gateway"),
-        ("sigs.k8s.io/kwok", "kwok"),
+        ("sigs.k8s.io/kwok", "kubernetes"),
         ("github.com/pulumi/pulumi-kubernetes/provider/v4", "pulumi-kubernetes"),
         ("k8s.io/kubernetes", "kubernetes"),
     ],
