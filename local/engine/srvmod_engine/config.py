@@ -11,6 +11,7 @@ from srvmod.capacity import Layout
 from srvmod.contract import ModelShape
 
 from srvmod_engine import buckets, hardware
+from srvmod_engine.bounds import Bounds, read_bounds
 from srvmod_engine.errors import ConfigError
 from srvmod_engine.model import LoadedModel, load_model
 from srvmod_engine.options import SimOptions
@@ -42,6 +43,7 @@ class EngineConfig:
     host: str
     port: int
     sim: SimOptions
+    bounds: Bounds
     api_keys: tuple[str, ...] = ()
     shutdown_timeout: int = 0
     keep_alive_seconds: float = 5.0
@@ -236,6 +238,7 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
         host=args.host or "0.0.0.0",
         port=args.port,
         sim=sim,
+        bounds=read_bounds(env),
         api_keys=_api_keys(args, env),
         shutdown_timeout=args.shutdown_timeout,
         keep_alive_seconds=float(env.get("VLLM_HTTP_TIMEOUT_KEEP_ALIVE", "5")),

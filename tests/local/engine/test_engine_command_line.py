@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from srvmod_engine import cli
+from srvmod_engine.bounds import Bounds
 from srvmod_engine.config import build_config
 from srvmod_engine.errors import ConfigError, ExitCode, WeightsError
 from srvmod_engine.options import SimOptions, read_options
@@ -207,3 +208,12 @@ def test_exit_codes(weights: Path, monkeypatch: pytest.MonkeyPatch, caplog: pyte
     assert "multiples of 16" in caplog.text
     monkeypatch.setenv("SRVMOD_SIM_STEP_MODEL", "srvmod_engine.step_model:absent")
     assert cli.main(["serve", str(weights), "-tp", "4", "--port", "0", "--host", "127.0.0.1"]) == ExitCode.CONFIG
+
+
+def test_bounds_on_requests_are_vllms_variables(weights: Path) -> None:
+    assert (make_config(weights).bounds.sequences, make_config(weights).bounds.prompts) == (16_384, 1_024)
+    env = {"VLLM_MAX_N_SEQUENCES": "8", "VLLM_MAX_COMPLETION_PROMPTS": "2"}
+    assert make_config(weights, env=env).bounds == Bounds(8, 2)
+    env = {"VLLM_MAX_N_SEQUENCES": "none", "VLLM_MAX_COMPLETION_PROMPTS": "0"}
+    with pytest.raises(ConfigError, match=r"VLLM_MAX_N_SEQUENCES='none'.*; VLLM_MAX_COMPLETION_PROMPTS='0'"):
+        make_config(weights, env=env)

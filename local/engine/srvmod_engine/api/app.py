@@ -156,7 +156,7 @@ class App:
         body = json_body(exchange.request)
         request = parse(requests.ChatRequest, body)
         self._check_model(request.model)
-        requests.check_chat(request)
+        requests.check_chat(request, self._config.bounds)
         prompt = tokens.encode_chat(
             [(message.role, message.text()) for message in request.messages],
             add_generation_prompt=request.add_generation_prompt,
@@ -173,7 +173,7 @@ class App:
             body["max_tokens"] = 16  # an explicit null means the default here, as in vLLM
         request = parse(requests.CompletionRequest, body)
         self._check_model(request.model)
-        requests.check_completion(request)
+        requests.check_completion(request, self._config.bounds)
         prompts = [
             tokens.encode_prompt(part, add_bos=request.add_special_tokens) if isinstance(part, str) else list(part)
             for part in prompts_of(request.prompt)
@@ -193,6 +193,9 @@ class App:
     ) -> None:
         config = self._config
         choices = request.n or 1
+        if choices * len(prompts) > config.bounds.sequences:
+            # The original takes both at their bounds; here each sequence is an object of this process.
+            raise not_simulated(f"`n` times prompts above {config.bounds.sequences:,}", "n")
         if self._engine.state is not State.RUNNING:
             raise shutting_down()
         self._engine.admit(choices * len(prompts))

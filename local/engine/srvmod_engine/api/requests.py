@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from srvmod_engine.api.errors import ApiError, not_simulated
+from srvmod_engine.bounds import PROMPTS, SEQUENCES, Bounds
 
 _INT64 = 2**63
 
@@ -112,7 +113,7 @@ class CompletionRequest(_Generation):
     max_tokens: int | None = 16
 
 
-def check_generation(request: _Generation) -> None:
+def check_generation(request: _Generation, bounds: Bounds) -> None:
     """The checks of vLLM's SamplingParams and request validators. Raises ApiError."""
     rules: tuple[tuple[bool, str, str | None], ...] = (
         (
@@ -121,6 +122,12 @@ def check_generation(request: _Generation) -> None:
             "stream_options",
         ),
         (request.n is not None and request.n < 1, f"n must be at least 1, got {request.n}.", None),
+        (
+            (request.n or 1) > bounds.sequences,
+            f"n must be at most {bounds.sequences}, got {request.n}. To increase this limit, set the "
+            f"{SEQUENCES} environment variable.",
+            None,
+        ),
         (
             (request.n or 1) > 1 and request.temperature == 0,
             f"n must be 1 when using greedy sampling, got {request.n}.",
@@ -167,9 +174,9 @@ def _refuse_common(request: _Generation) -> None:
             raise not_simulated(f"`{name}`", name)
 
 
-def check_chat(request: ChatRequest) -> None:
+def check_chat(request: ChatRequest, bounds: Bounds) -> None:
     """Checks that only chat has. Raises ApiError."""
-    check_generation(request)
+    check_generation(request, bounds)
     if not request.messages:
         raise ApiError("list index out of range")  # vLLM's own words for an empty conversation
     if request.add_generation_prompt and request.continue_final_message:
@@ -198,11 +205,18 @@ def _check_tools(request: ChatRequest) -> None:
     raise not_simulated("`tool_choice` other than `none`", "tool_choice")
 
 
-def check_completion(request: CompletionRequest) -> None:
+def check_completion(request: CompletionRequest, bounds: Bounds) -> None:
     """Checks that only text completions have. Raises ApiError."""
-    check_generation(request)
+    check_generation(request, bounds)
     if request.prompt is None or request.prompt in ("", []):
         raise ApiError("Either prompt or prompt_embeds must be provided and non-empty.", param="prompt")
+    prompts = request.prompt if isinstance(request.prompt, list) else []
+    if len(prompts) > bounds.prompts and not all(isinstance(part, int) for part in prompts):
+        raise ApiError(
+            f"prompt list length {len(prompts)} exceeds the maximum allowed count of {bounds.prompts}. To increase "
+            f"this limit, set the {PROMPTS} environment variable.",
+            param="prompt",
+        )
     if request.logprobs is not None:
         raise not_simulated("`logprobs`", "logprobs")
     if request.echo:
