@@ -30,7 +30,7 @@ from srvmod.policies.readers.templates import Template
 from srvmod.policies.readers.tree import Cursor, place_in_text
 from srvmod.policies.readers.words import Word
 
-NCCL_FILE = re.compile(r"^\s*(NCCL_[A-Z0-9_]+)\s*=\s*(\S*)", re.MULTILINE)
+NCCL_LINE = re.compile(r"[ \t]*(NCCL_[A-Z0-9_]{1,60})[ \t]*=[ \t]*(\S*)")
 SLEEP = re.compile(r"\bsleep\s+([0-9]+)")
 
 
@@ -120,9 +120,8 @@ def _nccl_file(container: Container, env: Mapping[str, Fact[str]]) -> tuple[dict
         return {}, named
     found = container.open_file(named.value if named is not None else "/etc/nccl.conf")
     if isinstance(found, Cursor):
-        text = found.raw()
-        lines = ((match, text.count("\n", 0, match.start(1))) for match in NCCL_FILE.finditer(text))
-        return {match[1]: Known(match[2], place_in_text(found, line), match[0].strip()) for match, line in lines}, None
+        lines = ((NCCL_LINE.match(line), at) for at, line in enumerate(found.raw().splitlines()))
+        return {one[1]: Known(one[2], place_in_text(found, at), one[0].strip()) for one, at in lines if one}, None
     if isinstance(found, Unknown) or named is None:
         return {}, found if isinstance(found, Unknown) else None
     return {}, Unknown(f"NCCL_CONF_FILE names {named.value}, which isn't in the input", named.place)

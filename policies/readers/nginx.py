@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from srvmod.policies.facts import Known, Place, Setting
 from srvmod.policies.readers.tree import Cursor, place_in_text
 
-TOKEN = re.compile(r"#[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[{};]|(?:\$\{[^}]*\}|[^\s{};\"'#])[^\s{};]*|\n")
+TOKEN = re.compile(
+    r"#[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[{};]|(?:\$\{[^}\s]{0,100}\}|[^\s{};\"'#])[^\s{};]*|\n"
+)
 HOST = re.compile(r"(?:https?|grpcs?)://([A-Za-z0-9_.-]+)")
 PASSING = {"proxy_pass", "fastcgi_pass", "grpc_pass", "uwsgi_pass"}
 INHERITED = {"proxy_buffering", "gzip_types", "proxy_read_timeout"}

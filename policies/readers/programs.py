@@ -143,7 +143,7 @@ def of_image(image: str, words: Sequence[Word], gpus: bool) -> Program | None:
     """The engine of a container without a command: its image's entry point gets the words.
 
     An unknown image serves with vLLM where its words are vLLM's: one of them with GPUs, else two; or where it is named
-    after vLLM and is told to serve. A script of Python's as the first word is the program itself.
+    after vLLM, has GPUs and is told to serve. A script of Python's as the first word is the program itself.
     """
     software = next((software for pattern, software in IMAGES if pattern.search(image)), None)
     first = words[0] if words else None
@@ -152,7 +152,7 @@ def of_image(image: str, words: Sequence[Word], gpus: bool) -> Program | None:
         own = sum(1 for text in texts if VLLM_OPTIONS.match(text))
         own += sum(1 for text in texts if own and SHARED_OPTIONS.match(text))
         other = any(OTHER_OPTIONS.match(text) for text in texts) or (bool(texts) and texts[0].endswith(".py"))
-        serves = texts[:1] == ["serve"] and SAYS_VLLM.search(image) is not None
+        serves = gpus and texts[:1] == ["serve"] and SAYS_VLLM.search(image) is not None
         if serves or (own >= (1 if gpus else 2) and not other):
             software = Software.VLLM
         elif not any(PROGRAMS.get(_name(word.text)) for word in words[:1]):

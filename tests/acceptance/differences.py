@@ -29,6 +29,7 @@ STRICTER = {
     "MC-KV-01/kv-block": "a value breaks two rules, and the clause's own is told",
     "MC-SE-01/stream-interval": "a value breaks two rules, and the clause's own is told",
     "OPERATIONS/whole-cores": "whether the kubelets give out whole cores only is in the node class: ours do",
+    "OPERATIONS/shared-memory": "the node's own /dev/shm is shared by its engines: a volume of the pod's is wanted",
     "OPERATIONS/drain": "a value that gate 1 finds elsewhere isn't there for CEL",
 }
 """Refused by admission, fine or another clause for gate 1: by the rule that admission names."""
@@ -41,6 +42,25 @@ UNSEEN = {
     "whole without scaler": "a missing object isn't seen",
     "whole without alert": "a missing object isn't seen",
     "a DaemonSet of an odd CPU beside engines": "where a pod lands is decided later, and it isn't an engine",
+    "a fallback to one engine": "fallbacks, pauses and formulas of KEDA are judged by gate 1",
+    "idle at none": "as fallbacks",
+    "a paused scaler": "as fallbacks; annotations are set when somebody works on the cluster",
+    "a scaler that is paused at one": "as a paused scaler",
+    "scale-up disabled": "as fallbacks",
+    "a formula instead of thresholds": "as fallbacks",
+    "a scaler of a StatefulSet of the name": "the engine is another object",
+    "a late alert where there is traffic": "any number in the expression counts as its limit",
+    "P2P off in NCCL's file": "the file is in a ConfigMap",
+    "P2P off in a file that a variable names": "the file is in a ConfigMap",
+    "NCCL's file elsewhere": "the file is in the image",
+    "Lua of an extension policy": "a program in a text isn't read",
+    "idle time-out of the gateway's load balancer": "EnvoyProxy stands where the gateway is, not where engines are",
+    "a bootstrap as text": "as the gateway's load balancer",
+    "ingress-nginx as a whole": "as the gateway's load balancer",
+    "HAProxy waits ten seconds": "annotations of nginx and ALB are read",
+    "Traefik buffers by annotation": "the middleware is another object",
+    "Traefik buffers by route": "kinds of other proxies aren't judged",
+    "Contour with a deadline": "kinds of other proxies aren't judged",
     "a newer flag, older version": "the options of the pinned version are rendered into the policy",
 }
 """Refused by gate 1, not by admission: what one object can't show. By the name of the case."""

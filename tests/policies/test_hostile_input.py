@@ -13,6 +13,7 @@ from srvmod.policies.check import judged
 from srvmod.policies.config import Config
 from srvmod.policies.facts import Unread, World
 from srvmod.policies.readers import sources, yamltext
+from srvmod.policies.readers.nginx import passed
 from srvmod.policies.readers.shell import Shell
 from srvmod.policies.readers.world import Collector, of_text, take_text
 from srvmod.policies.report import FORMATS, render
@@ -93,6 +94,21 @@ def test_scripts_never_crash(script: str) -> None:
     shell = Shell({}, [], lambda line: Place("x", line + 1))
     for command in shell.run(script + "\nvllm serve m"):
         assert all(word.place.line for word in command.words)
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=st.text(alphabet="ab ${}'\"\\;#\n:/", max_size=120))
+@example(text="a {" * 5000)
+def test_configurations_of_nginx_never_crash(text: str) -> None:
+    for one in passed(text + "'\"\n}; proxy_pass http://engine;"):
+        assert one.directive.line <= text.count("\n") + 1
+
+
+@pytest.mark.parametrize("piece", ["${", "'\\", "a {", "}", "set $a $a;", "location / { proxy_pass http://a; }", " \n"])
+def test_configurations_of_nginx_cost_what_their_length_costs(piece: str) -> None:
+    start = time.process_time()
+    passed(piece * (60_000 // len(piece)))
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("kind", ["spec", "containers", "env", "args", "resources"])
