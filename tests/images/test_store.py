@@ -1,6 +1,7 @@
 """The S3 client against moto, in process."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -80,3 +81,24 @@ def test_an_unreachable_endpoint_is_a_network_error(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     with pytest.raises(NetworkError, match=r"127\.0\.0\.1:9"):
         S3Store("weights", connections=2).read("p/a", 10)
+
+
+@pytest.mark.parametrize(
+    ("variable", "profile", "style"),
+    [
+        (None, "", "auto"),
+        ("AWS_ENDPOINT_URL", "", "path"),
+        ("AWS_ENDPOINT_URL_S3", "", "path"),
+        (None, "endpoint_url = http://127.0.0.1:9", "path"),
+    ],
+)
+def test_an_endpoint_of_ones_own_is_asked_by_path(
+    s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, variable: str | None, profile: str, style: str
+) -> None:
+    (tmp_path / "config").write_text(f"[default]\n{profile}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    if variable:
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    client = S3Store("weights", connections=1)._client
+    assert client.meta.config.s3["addressing_style"] == style
+    assert (client.meta.endpoint_url == "http://127.0.0.1:9") == (style == "path")

@@ -1,5 +1,6 @@
 """Reading objects. The protocol is small, so that a faster client can take botocore's place."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -142,10 +143,6 @@ class S3Store:
 
 
 def _has_override(session: Any) -> bool:
-    return bool(session.get_config_variable("endpoint_url")) or _environment_override()
-
-
-def _environment_override() -> bool:
-    import os
-
-    return bool(os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT_URL_S3"))
+    """Whether the environment or the profile sends S3's calls elsewhere; botocore has no variable for both."""
+    named = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    return any(os.environ.get(name) for name in named) or bool(session.get_scoped_config().get("endpoint_url"))
