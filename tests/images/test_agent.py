@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from weight_cache.agent import Agent, Timing
-from weight_cache.cache import Cache, Layout
+from weight_cache.cache import Cache
 from weight_cache.errors import AccessError, NodeError, PodError
+from weight_cache.layout import Layout
 from weight_cache.progress import Progress
 from weight_cache.status import LONGEST_SILENCE, Status, serve
 from weight_cache.store import ObjectStore

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from weight_cache import cache as cache_module
-from weight_cache.cache import Cache, Layout
+from weight_cache.cache import Cache
 from weight_cache.download import split
 from weight_cache.errors import (
     CacheError,
@@ -23,6 +23,7 @@ from weight_cache.errors import (
     NoSpaceError,
     StoppedError,
 )
+from weight_cache.layout import Layout
 from weight_cache.progress import Progress
 
 from .stand_ins import MemoryStore
@@ -60,7 +61,7 @@ def test_a_filled_revision_has_every_file_and_ready(cache: Cache, store: MemoryS
     assert mark["bytes"] == sum(map(len, FILES.values()))
     assert not cache.layout.partial.exists()
     assert not [*cache.layout.final.rglob("*.part*")]
-    found = cache.verify(full=True)
+    found = cache.verify(Progress(), full=True)
     assert found is not None
     assert found.digest == mark["manifestSha256"]
 
@@ -164,7 +165,7 @@ def test_notes_that_promise_too_much_are_found_by_the_checksum(cache: Cache, sto
         with contextlib.suppress(ChecksumError):
             _fill(cache, store)
     assert attempts > 1
-    assert cache.verify(full=True) is not None
+    assert cache.verify(Progress(), full=True) is not None
 
 
 def test_an_object_replaced_in_the_middle_is_an_error(cache: Cache, store: MemoryStore) -> None:
@@ -227,13 +228,13 @@ def test_a_cheap_check_reads_no_file_and_a_full_one_finds_a_flipped_bit(cache: C
     data = bytearray(damaged.read_bytes())
     data[1000] ^= 1
     damaged.write_bytes(data)
-    assert cache.verify(full=False) is not None
-    assert cache.verify(full=True) is None
+    assert cache.verify(Progress(), full=False) is not None
+    assert cache.verify(Progress(), full=True) is None
     assert not cache.layout.ready.exists()
     store.fetched.clear()
     _fill(cache, store)
     assert {key for key, _ in store.fetched} == {"models/r1/sub/model.safetensors"}, "only the damaged file is fetched"
-    assert cache.verify(full=True) is not None
+    assert cache.verify(Progress(), full=True) is not None
 
 
 @pytest.mark.parametrize("damage", ["shorter", "gone", "manifest", "mark"])
@@ -248,21 +249,21 @@ def test_a_broken_revision_is_set_aside(cache: Cache, store: MemoryStore, damage
         (final / "manifest.json").write_bytes(b"{")
     else:
         cache.layout.ready.write_text(json.dumps({"manifestSha256": "0" * 64}))
-    assert cache.verify(full=False) is None
+    assert cache.verify(Progress(), full=False) is None
     assert not final.exists()
     _fill(cache, store)
-    assert cache.verify(full=True) is not None
+    assert cache.verify(Progress(), full=True) is not None
 
 
 def test_a_revision_without_ready_is_checked_whole_and_marked(cache: Cache, store: MemoryStore) -> None:
     """The machine went down between the rename and READY."""
     _fill(cache, store)
     cache.layout.ready.unlink()
-    assert cache.verify(full=False) is not None
+    assert cache.verify(Progress(), full=False) is not None
     assert cache.layout.ready.exists()
     cache.layout.ready.unlink()
     (cache.layout.final / "b").write_bytes(b"y" * 5000)
-    assert cache.verify(full=False) is None
+    assert cache.verify(Progress(), full=False) is None
 
 
 def test_two_agents_do_not_work_on_one_revision(cache: Cache) -> None:

@@ -1,6 +1,7 @@
 """What a manifest may hold, and that building one and reading it agree."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -97,7 +98,43 @@ def test_command_writes_a_manifest(tmp_path: Path, capsys: pytest.CaptureFixture
     folder = tmp_path / "rev-7"
     folder.mkdir()
     (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"w")
     assert main(["manifest", str(folder)]) == 0
     assert manifest.parse(capsys.readouterr().out.encode(), "rev-7", "stdout").files[0].path == "config.json"
     assert main(["manifest", str(tmp_path / "absent")]) == 1
     assert "no such folder" in capsys.readouterr().err
+
+
+def test_links_to_folders_are_named_and_links_to_files_are_files(tmp_path: Path) -> None:
+    folder = tmp_path / "rev-7"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub/a").write_bytes(b"12")
+    (folder / "link").symlink_to("sub/a")
+    assert [entry.path for entry in manifest.parse(manifest.build(folder, "r1"), "r1", "").files] == ["link", "sub/a"]
+    (tmp_path / "blobs").mkdir()
+    (folder / "draft").symlink_to(tmp_path / "blobs")
+    (folder / "sub/again").symlink_to("../sub")
+    with pytest.raises(ManifestError, match=rf"{folder}/draft, {folder}/sub/again: a link to a folder.*cp -rL"):
+        manifest.build(folder, "r1")
+
+
+def test_a_folder_reached_by_a_link_has_a_manifest(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/a").write_bytes(b"12")
+    (tmp_path / "link").symlink_to("real")
+    assert manifest.build(tmp_path / "link", "r1") == manifest.build(tmp_path / "real", "r1")
+
+
+def test_a_folder_that_can_not_be_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "draft").mkdir()
+    (tmp_path / "a").write_bytes(b"12")
+    scan = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("draft"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(PermissionError, match="draft"):
+        manifest.build(tmp_path, "r1")

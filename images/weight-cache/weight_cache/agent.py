@@ -76,7 +76,7 @@ class Agent:
         status.attempts += 1
         status.progress.beat()
         status.phase = "verifying"
-        found = self._cache.verify(full=self._verify_full)
+        found = self._cache.verify(status.progress, full=self._verify_full)
         if found is None:
             status.ready = False
             status.phase = "downloading"

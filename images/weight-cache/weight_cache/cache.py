@@ -1,6 +1,5 @@
 """The cache folder: `<revision>.partial` while it fills, `<revision>` with READY once it is verified."""
 
-import errno
 import fcntl
 import json
 import logging
@@ -8,16 +7,17 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from weight_cache import manifest
-from weight_cache.download import FileDownload, Range
-from weight_cache.errors import CacheError, LocalPermissionError, NoSpaceError, StoppedError
-from weight_cache.manifest import Manifest
+from weight_cache.download import FileDownload, Range, Stop
+from weight_cache.errors import CacheError, NoSpaceError, StoppedError
+from weight_cache.layout import Layout, translated
+from weight_cache.manifest import FileEntry, Manifest
 from weight_cache.progress import Progress
 from weight_cache.store import ObjectStore
 
@@ -26,50 +26,17 @@ _MANIFEST_LIMIT = 64 * 2**20  # bytes
 _SPARE = 64 * 2**20  # bytes that must stay free
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where one revision lies."""
-
-    root: Path
-    revision: str
-
-    @property
-    def final(self) -> Path:
-        """The verified revision."""
-        return self.root / self.revision
-
-    @property
-    def partial(self) -> Path:
-        """The revision while it fills."""
-        return self.root / f"{self.revision}.partial"
-
-    @property
-    def ready(self) -> Path:
-        """The mark that readers wait for."""
-        return self.final / manifest.READY
-
-
-@contextmanager
-def translated(layout: Layout) -> Iterator[None]:
-    """Turn the operating system's errors into CacheErrors with advice."""
-    try:
-        yield
-    except OSError as error:
-        where = error.filename or layout.root
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise NoSpaceError(f"{where}: no space left; is the NVMe RAID mounted at {layout.root}?") from error
-        if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-            raise LocalPermissionError(
-                f"{where}: {error.strerror}; the agent must own {layout.root} (it runs as root, see its Dockerfile)"
-            ) from error
-        raise CacheError(f"{where}: {error.strerror or error}") from error
-
-
 class Cache:
-    """Fills and checks one revision. `parallel` ranges of `part_bytes` are fetched at a time."""
+    """Fills and checks one revision. `parallel` ranges of `part_bytes` are fetched at a time.
 
-    def __init__(self, layout: Layout, *, parallel: int, part_bytes: int, stop: threading.Event) -> None:
+    `required` are patterns of files without which engines don't start, whatever the manifest says.
+    """
+
+    def __init__(
+        self, layout: Layout, *, parallel: int, part_bytes: int, stop: threading.Event, required: Sequence[str] = ()
+    ) -> None:
         self.layout = layout
+        self._required = tuple(required)
         self._parallel = parallel
         self._part_bytes = part_bytes
         self._stop = stop
@@ -89,11 +56,13 @@ class Cache:
         finally:
             os.close(descriptor)
 
-    def verify(self, *, full: bool) -> Manifest | None:
+    def verify(self, progress: Progress, *, full: bool) -> Manifest | None:
         """The verified revision in place, or None when there is none (a broken one is set aside for repair).
 
         Without `full`: READY names the digest of the manifest beside it, and every file has its size. With `full`,
-        or when READY is missing: every SHA-256, too.
+        or when READY is missing: every SHA-256, too. One that lacks a required file is none, but stays where it is:
+        engines that need less run from it, and only `fill` knows whether its bucket has more by now.
+        Raises CacheError, StoppedError.
         """
         final = self.layout.final
         with translated(self.layout):
@@ -105,21 +74,33 @@ class Cache:
                 marked = self._mark()
                 if marked is not None and marked != found.digest:
                     raise CacheError(f"{self.layout.ready}: made for another manifest")
-                self._check_files(found, full=full or marked is None)
+                self._check_sizes(found)
+                if full or marked is None:
+                    self._check_contents(found, progress)
             except (FileNotFoundError, CacheError) as error:
                 _log.warning("the revision in place is broken and is fetched again where needed: %s", error)
                 self._set_aside()
                 return None
             if marked is None:
                 self._write_ready(found)
+            absent = manifest.lacking(found, self._required)
+            if absent:
+                _log.warning("%s lacks %s: its manifest is read again", final, ", ".join(absent))
+                return None
             return found
 
     def fill(self, store: ObjectStore, prefix: str, progress: Progress) -> Manifest:
-        """Download, verify and put in place. Raises CacheError, StoppedError."""
+        """Download, verify and put in place.
+
+        Raises CacheError, StoppedError; ManifestError before anything is fetched when required files aren't listed.
+        """
         base = "/".join(part for part in (prefix.strip("/"), self.layout.revision) if part)
         key = f"{base}/{manifest.NAME}"
         wanted = manifest.parse(store.read(key, _MANIFEST_LIMIT), self.layout.revision, store.address(key))
+        manifest.check_required(wanted, self._required, store.address(key))
         with translated(self.layout):
+            if self.layout.final.exists():
+                self._set_aside()
             self.layout.partial.mkdir(parents=True, exist_ok=True)
             self._drop_strangers(wanted)
             files = [
@@ -146,17 +127,14 @@ class Cache:
         with ThreadPoolExecutor(self._parallel, thread_name_prefix="fetch") as pool:
             running: set[Future[None]] = set()
             try:
-                complete = list(pool.map(FileDownload.is_complete, files))
+                complete = list(pool.map(partial(FileDownload.is_complete, stop=stop), files))
                 for file, whole in zip(files, complete, strict=True):
                     self._stopped()
                     if whole:
                         progress.file_done()
                         continue
                     ranges = file.begin()
-                    if not ranges:
-                        file.finish()
-                        progress.file_done()
-                    for one in ranges:
+                    for one in ranges or [None]:
                         running.add(pool.submit(self._fetch, file, one, stop, progress))
                         if len(running) >= 2 * self._parallel:
                             running = self._reap(running)
@@ -168,11 +146,12 @@ class Cache:
                     future.cancel()
                 raise
 
-    def _fetch(self, file: FileDownload, one: Range, stop: "_Either", progress: Progress) -> None:
+    def _fetch(self, file: FileDownload, one: Range | None, stop: Stop, progress: Progress) -> None:
+        """Fetch a range, or none when all of them are there, and finish the file after its last one."""
         if stop.is_set():
             raise StoppedError
-        if file.fetch(one, stop):
-            file.finish()
+        if one is None or file.fetch(one, stop):
+            file.finish(stop)
             progress.file_done()
 
     def _reap(self, running: set[Future[None]]) -> set[Future[None]]:
@@ -196,15 +175,35 @@ class Cache:
                 f"{free / 2**30:.2f} GiB are free; remove old revisions or mount a larger disk"
             )
 
-    def _check_files(self, wanted: Manifest, *, full: bool) -> None:
+    def _check_sizes(self, wanted: Manifest) -> None:
         for entry in wanted.files:
-            self._stopped()
             path = self.layout.final / entry.path
             size = path.stat().st_size
             if size != entry.size:
                 raise CacheError(f"{path}: {size} bytes, the manifest says {entry.size}")
-            if full and manifest.file_sha256(path) != entry.sha256:
+
+    def _check_contents(self, wanted: Manifest, progress: Progress) -> None:
+        """Hash all files with one pool; hundreds of GB take longer than a probe waits for a sign of life."""
+        failed = threading.Event()
+        stop = _Either(self._stop, failed)
+
+        def pulse() -> None:
+            if stop.is_set():
+                raise StoppedError
+            progress.beat()
+
+        def check(entry: FileEntry) -> None:
+            path = self.layout.final / entry.path
+            if manifest.file_sha256(path, pulse) != entry.sha256:
                 raise CacheError(f"{path}: its SHA-256 isn't the manifest's")
+
+        with ThreadPoolExecutor(self._parallel, thread_name_prefix="hash") as pool:
+            try:
+                for _ in pool.map(check, wanted.files):
+                    pass
+            except BaseException:
+                failed.set()  # the others stop at their next block
+                raise
 
     def _drop_strangers(self, wanted: Manifest) -> None:
         """Remove files that this manifest doesn't list: the revision was published anew, or a run was interrupted."""

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from weight_cache import manifest, status
 from weight_cache.agent import Agent
-from weight_cache.cache import Cache, Layout
+from weight_cache.cache import Cache
 from weight_cache.deletion_cost import EngineCosts
 from weight_cache.engines import NodeEngines
 from weight_cache.errors import CacheError
 from weight_cache.kube import HttpsApi, from_kubeconfig, in_cluster
+from weight_cache.layout import Layout
 from weight_cache.progress import Progress
 from weight_cache.refusals import Refusals
 from weight_cache.store import S3Store
@@ -49,6 +50,7 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
         default=env.get("ENGINE_SELECTOR"),
         help="labels of the engines whose deletion cost is kept; default: none; env ENGINE_SELECTOR",
     )
+    _add_required(run, env)
     run.add_argument("--kubeconfig", type=Path, help="outside a pod: use this kubeconfig's current context")
     run.add_argument("--port", type=int, default=int(env.get("PORT", "8081")), help="status port, env PORT")
     run.add_argument("--host", default=env.get("HOST", "0.0.0.0"), help="status address, env HOST")
@@ -64,7 +66,17 @@ def _parser(env: Mapping[str, str]) -> argparse.ArgumentParser:
     make = commands.add_parser("manifest", help="write the manifest of DIR to standard output")
     make.add_argument("dir", type=Path)
     make.add_argument("--revision", help="default: the folder's name")
+    _add_required(make, env)
     return parser
+
+
+def _add_required(parser: argparse.ArgumentParser, env: Mapping[str, str]) -> None:
+    parser.add_argument(
+        "--required",
+        type=str.split,
+        default=env.get("REQUIRED", " ".join(manifest.MODEL_FILES)),
+        help="patterns of files that a revision must have, separated by spaces; default: %(default)r; env REQUIRED",
+    )
 
 
 def _check_run(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
@@ -88,7 +100,11 @@ def _run(args: argparse.Namespace) -> int:
         signal.signal(number, lambda *_: stop.set())
     state = status.Status(args.revision, Progress())
     cache = Cache(
-        Layout(args.models_dir, args.revision), parallel=args.parallel, part_bytes=args.part_mib * 2**20, stop=stop
+        Layout(args.models_dir, args.revision),
+        parallel=args.parallel,
+        part_bytes=args.part_mib * 2**20,
+        stop=stop,
+        required=args.required,
     )
     open_node: Callable[[], bool] | None = None
     keep_costs: Callable[[], int] | None = None
@@ -147,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.command == "manifest":
             revision = args.revision or args.dir.resolve().name
-            sys.stdout.write(manifest.build(args.dir, revision).decode())
+            sys.stdout.write(manifest.build(args.dir, revision, args.required).decode())
             return 0
         _check_run(parser, args)
         return _run(args)

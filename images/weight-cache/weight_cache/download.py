@@ -73,11 +73,11 @@ class FileDownload:
                 return path.stat().st_blocks * 512
         return 0
 
-    def is_complete(self) -> bool:
-        """Whether an earlier run finished this file; wrong content is thrown away."""
+    def is_complete(self, stop: Stop) -> bool:
+        """Whether an earlier run finished this file; wrong content is thrown away. Raises OSError, StoppedError."""
         if not self.path.is_file():
             return False
-        if self.path.stat().st_size == self.entry.size and file_sha256(self.path) == self.entry.sha256:
+        if self.path.stat().st_size == self.entry.size and self._sha256(self.path, stop) == self.entry.sha256:
             self._progress(self.entry.size)
             return True
         self.path.unlink()
@@ -136,9 +136,12 @@ class FileDownload:
             self._left -= 1
             return self._left == 0
 
-    def finish(self) -> None:
-        """Verify, flush to disk and give the file its name. Raises ChecksumError after throwing it away."""
-        found = file_sha256(self._part)
+    def finish(self, stop: Stop) -> None:
+        """Verify, flush to disk and give the file its name.
+
+        Raises ChecksumError after throwing it away, OSError, StoppedError.
+        """
+        found = self._sha256(self._part, stop)
         if found != self.entry.sha256:
             self.discard()
             raise ChecksumError(
@@ -155,6 +158,14 @@ class FileDownload:
         self._part.unlink(missing_ok=True)
         self._notes.unlink(missing_ok=True)
 
+    def _sha256(self, path: Path, stop: Stop) -> str:
+        def pulse() -> None:
+            if stop.is_set():
+                raise StoppedError
+            self._progress(0)  # no new bytes, but a sign of life
+
+        return file_sha256(path, pulse)
+
     def _header(self, info: ObjectInfo) -> dict[str, Any]:
         return {
             "etag": info.etag,
@@ -166,9 +177,14 @@ class FileDownload:
     def _read_notes(self, info: ObjectInfo) -> set[int] | None:
         """Ranges that an earlier run wrote; None when there is nothing usable."""
         try:
-            first, *rest = self._notes.read_text(encoding="utf-8").splitlines()
-            same = json.loads(first) == self._header(info) and self._part.stat().st_size == info.size
+            text = self._notes.read_bytes()
+            # A last line without its end is half written: 123 may be what is left of 1234.
+            whole = text[: text.rfind(b"\n") + 1]
+            first, *rest = whole.splitlines()
+            if json.loads(first) != self._header(info) or self._part.stat().st_size != info.size:
+                return None
+            if whole != text:
+                os.truncate(self._notes, len(whole))  # or the next number would be glued to the half one
         except (OSError, ValueError):
             return None
-        # The last line may be half written: only whole numbers count.
-        return {int(line) for line in rest if line.isdigit()} if same else None
+        return {int(line) for line in rest if line.isdigit()}

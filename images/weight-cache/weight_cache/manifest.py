@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import os
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -12,6 +15,8 @@ from weight_cache.errors import ManifestError
 NAME: Final = "manifest.json"
 READY: Final = "READY"
 SCHEMA: Final = 1
+MODEL_FILES: Final = ("config.json", "*.safetensors")
+"""What an engine can't start without; `lacking` says how patterns are read."""
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _REVISION: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _BLOCK: Final = 4 * 2**20  # bytes read at a time
@@ -102,32 +107,81 @@ def _check_names(files: list[FileEntry], where: str) -> None:
                 raise ManifestError(f"{where}: {str(parent)!r} is listed as a file and as a folder of {name!r}")
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's content, hex. Raises OSError."""
+def lacking(found: Manifest, required: Iterable[str]) -> list[str]:
+    """The required patterns that no file of the manifest matches; wildcards stand in names, not in folders."""
+    paths = [PurePosixPath(entry.path) for entry in found.files]
+    wanted = [PurePosixPath(pattern) for pattern in required]
+    return [
+        str(pattern)
+        for pattern in wanted
+        if not any(path.parent == pattern.parent and fnmatchcase(path.name, pattern.name) for path in paths)
+    ]
+
+
+def check_required(found: Manifest, required: Iterable[str], where: str) -> None:
+    """Raise ManifestError that names everything engines need and the manifest doesn't list."""
+    absent = lacking(found, required)
+    if absent:
+        raise ManifestError(
+            f"{where}: it doesn't list {', '.join(absent)}, which engines need; "
+            f"put the files into the revision's folder, make {NAME} again and upload both"
+        )
+
+
+def _nothing() -> None:
+    return
+
+
+def file_sha256(path: Path, pulse: Callable[[], None] = _nothing) -> str:
+    """SHA-256 of a file's content, hex. `pulse` is called before each block of 4 MiB and may raise to give up.
+
+    Raises OSError.
+    """
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as file:
-        while block := file.read(_BLOCK):
+        while True:
+            pulse()
+            block = file.read(_BLOCK)
+            if not block:
+                return digest.hexdigest()
             digest.update(block)
-    return digest.hexdigest()
 
 
-def build(folder: Path, revision: str) -> bytes:
+def build(folder: Path, revision: str, required: Sequence[str] = ()) -> bytes:
     """The manifest of a folder, as bytes of manifest.json; the same folder gives the same bytes.
 
-    Raises ManifestError when the folder is empty or holds a name that the cache uses, OSError when it can't be read.
+    Raises ManifestError when the folder is empty, lacks a required file, holds a link to a folder or a name that the
+    cache uses, OSError when a part of it can't be read.
     """
     check_revision(revision)
     if not folder.is_dir():
         raise ManifestError(f"{folder}: no such folder")
     entries: list[dict[str, Any]] = []
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(_files(folder)):
         name = path.relative_to(folder).as_posix()
-        if path.is_dir() or name in {NAME, READY}:
+        if name in {NAME, READY}:
             continue
         if not path.is_file():
             raise ManifestError(f"{path}: neither file nor folder")
         entries.append({"path": name, "sizeBytes": path.stat().st_size, "sha256": file_sha256(path)})
     value = {"schema": SCHEMA, "revision": revision, "files": sorted(entries, key=lambda entry: str(entry["path"]))}
     raw = (json.dumps(value, indent=1) + "\n").encode()
-    parse(raw, revision, str(folder))
+    check_required(parse(raw, revision, str(folder)), required, str(folder))
     return raw
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Everything in a folder that isn't a folder. Raises ManifestError for links to folders, OSError."""
+    linked: list[str] = []
+    for parent, folders, names in os.walk(folder, onerror=_raise):
+        linked += [str(path) for name in folders if (path := Path(parent, name)).is_symlink()]
+        yield from (Path(parent, name) for name in names)
+    if linked:
+        raise ManifestError(
+            f"{', '.join(sorted(linked))}: a link to a folder, whose files would be left out; "
+            "put a copy of the folder in its place (cp -rL), or remove the link"
+        )
+
+
+def _raise(error: OSError) -> None:
+    raise error  # os.walk would leave the folder out
