@@ -5,11 +5,16 @@ The program renders it (`manifests/<env>/account.json`); `srvmod preflight` asks
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+
+MODEL_FILES: Final = ("config.json", "*.safetensors")
+"""What an engine can't start without, in the folder of each model that it loads."""
 
 
 class Needs(BaseModel):
@@ -30,7 +35,7 @@ class ClusterNeeds(Needs):
     """Pinned version of each add-on."""
     system_instance_type: str
     system_nodes: int
-    """Most nodes of the system group."""
+    """Nodes of the system group."""
 
 
 class NetworkNeeds(Needs):
@@ -83,6 +88,17 @@ class WeightsNeeds(Needs):
     bucket: str
     prefix: str
     revision: str
+    required: tuple[str, ...]
+    """Patterns of files that the revision must have; wildcards stand in names, not in folders."""
+
+    def lacking(self, paths: Iterable[str]) -> list[str]:
+        """The required patterns that none of the revision's files matches, by the weight cache's own rule."""
+        files = [PurePosixPath(path) for path in paths]
+        return [
+            str(pattern)
+            for pattern in map(PurePosixPath, self.required)
+            if not any(file.parent == pattern.parent and fnmatchcase(file.name, pattern.name) for file in files)
+        ]
 
 
 class AccountNeeds(Needs):
@@ -100,6 +116,10 @@ class AccountNeeds(Needs):
     weights: WeightsNeeds
     admins: tuple[str, ...] = ()
     """ARNs of the principals that get access entries: EKS refuses those that don't exist."""
+    deployers: tuple[str, ...] = ()
+    """Those of them that may do everything in the cluster, as whoever runs `pulumi up` must."""
+    plan_roles: tuple[str, ...] = ()
+    """ARNs of the roles that may read what the program declares in the cluster."""
     key_aliases: tuple[str, ...]
     """KMS keys that the program makes, by alias."""
     service_linked_roles: tuple[str, ...]

@@ -1,5 +1,6 @@
 """Names that follow from settings alone: known before anything exists, shared by all layers and the outputs."""
 
+from srvmod.contract.account_needs import MODEL_FILES
 from srvmod.infra import versions
 from srvmod.infra.aws.names import VPC, Account, Names
 from srvmod.infra.settings import Settings
@@ -21,6 +22,13 @@ def account(settings: Settings) -> Account:
 def weights_bucket(settings: Settings) -> str:
     """Name of the weights bucket; the account's id makes it unique among all buckets of AWS."""
     return names(settings).of(f"weights-{settings.aws.account_id}").lower()
+
+
+def weights_files(settings: Settings) -> tuple[str, ...]:
+    """Patterns of the files without which engines don't start: the model's, and those of its draft model."""
+    drafting = settings.engine.speculation
+    folders = ("", f"{drafting.draft_folder}/") if drafting else ("",)
+    return tuple(f"{folder}{name}" for folder in folders for name in MODEL_FILES)
 
 
 def log_bucket(settings: Settings) -> str:

@@ -101,6 +101,7 @@ def _weight_cache(settings: Settings, cloud: Cloud, platform: Platform) -> weigh
         prefix=settings.model.weights_prefix,
         revision=settings.model.revision,
         region=settings.aws.region,
+        required=identifiers.weights_files(settings),
         aws_endpoint=settings.aws.pod_endpoint,
     )
 

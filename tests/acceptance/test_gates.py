@@ -175,7 +175,9 @@ TP4 = {"key": "srvmod.dev/tp4", "value": "true", "effect": "NoSchedule"}
 @pytest.fixture(scope="module")
 def cache(door: Door) -> Door:
     """The weight cache's roles, two nodes and a pod on each."""
-    given = cache_documents.WeightCache(NAMESPACE, "p5-tp4", "image", "Never", "bucket", "prefix", "r1", "us-east-1")
+    given = cache_documents.WeightCache(
+        NAMESPACE, "p5-tp4", "image", "Never", "bucket", "prefix", "r1", "us-east-1", ("config.json",)
+    )
     door.make(cache_documents.cluster_role())
     for document in (
         cache_documents.service_account,

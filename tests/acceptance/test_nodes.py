@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from srvmod.contract.account_needs import MODEL_FILES
 from srvmod.infra.serving.documents.weight_cache import (
     WeightCache,
     cluster_role,
@@ -193,9 +194,8 @@ def node_claim(name: str) -> dict[str, Any]:
 def test_a_pretended_node_opens_only_after_its_weights_are_verified(trial: Trial, two_nodes: tuple[str, str]) -> None:
     """The agent is the real one; first the weights are missing, then they come."""
     assert two_nodes
-    cache = WeightCache(
-        "serving", "p5-tp4", "docker.io/srvmod/weight-cache:local", "Never", "weights", "m", "r1", "us-east-1", AWS_URL
-    )
+    image = "docker.io/srvmod/weight-cache:local"
+    cache = WeightCache("serving", "p5-tp4", image, "Never", "weights", "m", "r1", "us-east-1", MODEL_FILES, AWS_URL)
     trial.kubectl("create", "namespace", "serving")
     trial.apply(service_account(cache), cluster_role(), cluster_role_binding(cache), role(cache), role_binding(cache))
     trial.apply(daemon_set(cache))

@@ -32,14 +32,17 @@ SETTINGS_BEFORE = kernel_settings()
 AWS_URL = f"http://{BRIDGE_ADDRESS}:{AWS_PORT}"
 UPLOAD = """\
 import boto3, hashlib, json
-content = b"weights" * 1000
-digest = hashlib.sha256(content).hexdigest()
-entry = {"path": "model.safetensors", "sizeBytes": len(content), "sha256": digest}
-manifest = {"schema": 1, "revision": "r1", "files": [entry]}
+files = {"config.json": b"{}", "model.safetensors": b"weights" * 1000}
+entries = [
+    {"path": path, "sizeBytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    for path, content in files.items()
+]
+manifest = {"schema": 1, "revision": "r1", "files": entries}
 key = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 s3 = boto3.client("s3", endpoint_url="@AWS@", region_name="us-east-1", **key)
 s3.create_bucket(Bucket="weights")
-s3.put_object(Bucket="weights", Key="m/r1/model.safetensors", Body=content)
+for path, content in files.items():
+    s3.put_object(Bucket="weights", Key=f"m/r1/{path}", Body=content)
 s3.put_object(Bucket="weights", Key="m/r1/manifest.json", Body=json.dumps(manifest).encode())
 """
 
@@ -71,7 +74,7 @@ class Trial:
         return answer.stdout
 
     def upload_weights(self) -> None:
-        """Puts one small file and its manifest into the simulated account, as revision r1 under m/."""
+        """Puts two small files and their manifest into the simulated account, as revision r1 under m/."""
         script = UPLOAD.replace("@AWS@", AWS_URL)
         answer = subprocess.run(
             [*self.enter(), sys.executable, "-c", script], capture_output=True, text=True, check=False

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from srvmod.infra.aws.needs import account_needs
 from srvmod.infra.aws.network import interface_endpoints
 from srvmod.infra.render.environments import graph_of
 from srvmod.infra.render.recorder import Graph
@@ -108,3 +109,20 @@ def test_reservations_reach_the_node_class(tmp_path: Path) -> None:
     graph = variant(tmp_path, pool={"reservations": [by_id, by_tags]})
     spec = one(graph, "kubernetes:karpenter.k8s.aws/v1:EC2NodeClass").inputs["spec"]
     assert spec["capacityReservationSelectorTerms"] == [{"id": by_id["id"]}, {"tags": by_tags["tags"]}]
+
+
+def test_weights_of_a_stack_that_drafts_must_have_the_folder_that_its_engines_name(tmp_path: Path) -> None:
+    graph = variant(tmp_path, engine={"speculation": {"method": "draft_model", "draftFolder": "small-1b"}})
+    engine = str(one(graph, "kubernetes:apps/v1:Deployment").inputs)
+    revision = load_stack_file(tmp_path / "Pulumi.dev.yaml").model.revision
+    assert f"/models/{revision}/small-1b" in engine
+    cache = one(graph, "kubernetes:apps/v1:DaemonSet", "weight-cache").inputs["spec"]["template"]["spec"]
+    variables = {entry["name"]: entry.get("value") for entry in cache["containers"][0]["env"]}
+    assert variables["REQUIRED"] == "config.json *.safetensors small-1b/config.json small-1b/*.safetensors"
+    needs = account_needs(load_stack_file(tmp_path / "Pulumi.dev.yaml"), "digest")
+    assert " ".join(needs.weights.required) == variables["REQUIRED"]
+
+
+@pytest.mark.parametrize("env", ["local", "dev", "staging", "prod"])
+def test_weights_must_have_a_models_files(env: str) -> None:
+    assert account_needs(settings_of(env), "digest").weights.required == ("config.json", "*.safetensors")

@@ -70,7 +70,12 @@ NEEDS = AccountNeeds.model_validate(
             "amiAlias": "al2023@v20260714",
             "reservations": [{"id": RESERVATION, "zone": "us-east-1a", "kind": "onDemand"}],
         },
-        "weights": {"bucket": "srvmod-case-weights", "prefix": "models/m", "revision": "r1"},
+        "weights": {
+            "bucket": "srvmod-case-weights",
+            "prefix": "models/m",
+            "revision": "r1",
+            "required": ["config.json", "*.safetensors"],
+        },
         "admins": [f"arn:aws:iam::{ACCOUNT}:role/eks"],
         "keyAliases": ["alias/srvmod-case-weights"],
         "serviceLinkedRoles": ["eks.amazonaws.com"],

@@ -281,6 +281,28 @@ def test_weights_that_are_not_whole(
         s3.put_object(**where, Body=before)
 
 
+def test_a_manifest_that_lists_no_draft_model(only: Only) -> None:
+    """The stack drafts, the revision was uploaded without the draft model."""
+    required = ["config.json", "*.safetensors", "draft/config.json", "draft/*.safetensors"]
+    answer = only("weights", weights__required=required)
+    assert answer.verdict is Verdict.WILL_FAIL
+    assert "manifest.json doesn't list draft/config.json, draft/*.safetensors, which engines need" in answer.found
+    assert "put draft/config.json, draft/*.safetensors into DIR" in answer.do
+    assert f"manifest DIR --required '{' '.join(required)}'" in answer.do
+
+
+def test_everything_wrong_with_weights_is_one_answer(account: Simulated, only: Only) -> None:
+    s3, where = account.client("s3"), {"Bucket": "srvmod-case-weights", "Key": f"{BASE}/manifest.json"}
+    before = s3.get_object(**where)["Body"].read()
+    try:
+        s3.put_object(**where, Body=b'{"files": [{"path": "config.json", "sizeBytes": 3}]}')
+        found = only("weights").found
+        assert "doesn't list *.safetensors" in found
+        assert "of 1 file 1 of another size (config.json)" in found
+    finally:
+        s3.put_object(**where, Body=before)
+
+
 def test_a_bucket_that_the_program_has_still_to_make(only: Only) -> None:
     answer = only("weights", weights__bucket="srvmod-not-there")
     assert answer.verdict is Verdict.CANT_TELL

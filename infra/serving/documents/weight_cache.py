@@ -29,7 +29,8 @@ SIMULATED_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "simulated", "AWS_SECRET_ACCESS_KE
 
 @dataclass(frozen=True)
 class WeightCache:
-    """Where weights come from. `aws_endpoint` only for simulated AWS."""
+    """Where weights come from. `required` are patterns of files that a revision must have: a node without them stays
+    closed, since engines would end at once there. `aws_endpoint` only for simulated AWS."""
 
     namespace: str
     pool: str
@@ -39,6 +40,7 @@ class WeightCache:
     prefix: str
     revision: str
     region: str
+    required: tuple[str, ...]
     aws_endpoint: str | None = None
 
 
@@ -120,6 +122,7 @@ def daemon_set(cache: WeightCache) -> Object:
         "BUCKET": cache.bucket,
         "PREFIX": cache.prefix,
         "REVISION": cache.revision,
+        "REQUIRED": " ".join(cache.required),
         "MODELS_DIR": MODELS_FOLDER,
         "STARTUP_TAINT": WEIGHTS_COLD_TAINT,
         "POD_NAMESPACE": cache.namespace,

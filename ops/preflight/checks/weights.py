@@ -1,4 +1,4 @@
-"""The model's weights: every file of their manifest lies in the bucket with its size."""
+"""The model's weights: their manifest lists what engines load, and every file of it lies in the bucket."""
 
 import json
 from collections.abc import Iterator
@@ -17,9 +17,10 @@ def complete(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     """The revision's objects are those of its manifest, by name and size."""
     bucket = needs.weights.bucket
     base = f"{needs.weights.prefix}/{needs.weights.revision}"
-    subject, needed = f"weights {needs.weights.revision}", f"every file of s3://{bucket}/{base}/{MANIFEST}"
-    upload = f"upload the revision, {MANIFEST} last: python3 -m weight_cache manifest DIR > DIR/{MANIFEST}, then "
-    upload += f"aws s3 sync DIR s3://{bucket}/{base}/"
+    subject, required = f"weights {needs.weights.revision}", " ".join(needs.weights.required)
+    needed = f"every file of s3://{bucket}/{base}/{MANIFEST}, {required} among them"
+    upload = f"upload the revision, {MANIFEST} last: python3 -m weight_cache manifest DIR --required '{required}' > "
+    upload += f"DIR/{MANIFEST}, then aws s3 sync DIR s3://{bucket}/{base}/"
     try:
         wanted = _manifest(aws, bucket, f"{base}/{MANIFEST}")
         there = aws.all("s3", "list_objects_v2", "Contents", Bucket=bucket, Prefix=f"{base}/")
@@ -38,10 +39,17 @@ def complete(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     sizes = {str(item["Key"]).removeprefix(f"{base}/"): int(item["Size"]) for item in there}
     missing = [name for name in wanted if name not in sizes]
     other = [name for name, size in wanted.items() if name in sizes and sizes[name] != size]
+    absent = needs.weights.lacking(wanted)
+    problems: list[str] = []
+    if absent:
+        problems.append(f"{MANIFEST} doesn't list {', '.join(absent)}, which engines need: no node would be opened")
+        upload = f"put {', '.join(absent)} into DIR and {upload}"
     if missing or other:
         parts = [f"{len(missing)} missing ({_some(missing)})"] if missing else []
         parts += [f"{len(other)} of another size ({_some(other)})"] if other else []
-        yield will_fail(subject, f"of {counted(len(wanted), 'file')} {' and '.join(parts)}", needed, upload)
+        problems.append(f"of {counted(len(wanted), 'file')} {' and '.join(parts)}")
+    if problems:
+        yield will_fail(subject, "; ".join(problems), needed, upload)
         return
     yield ok(subject, f"{counted(len(wanted), 'file')}, {sum(wanted.values()) / 1e9:.1f} GB", needed)
 
