@@ -35,8 +35,16 @@ def pool(thing: KubeObject) -> Pool:
         labels=template.at("metadata", "labels").texts(),
         requirements=tuple(requirement(one) for one in spec["requirements"].items()),
         taints=tuple(_taints(spec["taints"])),
-        node_class=spec.at("nodeClassRef", "name").string(),
+        node_class=_node_class_of(spec["nodeClassRef"]),
     )
+
+
+def _node_class_of(reference: Cursor) -> Maybe[str]:
+    """The EC2NodeClass of a pool; the kubelets of other classes are set by whoever runs them."""
+    kind = reference["kind"].raw()
+    if kind not in {"", "EC2NodeClass"}:
+        return Unknown(f"it is a {kind}, whose kubelet settings aren't known here", reference.place)
+    return reference["name"].string()
 
 
 def _taints(cursor: Cursor) -> Iterator[Taint]:

@@ -136,4 +136,6 @@ def _passed(
             name = match[1] if match else target.split(":")[0]
             yield Passed(one, upstreams.get(name, frozenset({name})), holds)
     for inner in block.blocks:
+        if inner.head[:1] == ("stream",):
+            continue  # Bytes of connections, passed on as they come.
         yield from _passed(inner, holds, upstreams, variables)

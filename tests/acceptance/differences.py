@@ -39,6 +39,7 @@ UNSEEN = {
     "more engines noted than the scaler keeps": "the scaler is another object",
     "an alert at 50 ms in a rule file": "a ConfigMap isn't judged",
     "node class elsewhere": "a missing object isn't seen",
+    "a pool of EKS Auto Mode": "the node class is another object",
     "whole without scaler": "a missing object isn't seen",
     "whole without alert": "a missing object isn't seen",
     "a DaemonSet of an odd CPU beside engines": "where a pod lands is decided later, and it isn't an engine",
