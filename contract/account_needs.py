@@ -35,7 +35,7 @@ class ClusterNeeds(Needs):
     """Pinned version of each add-on."""
     system_instance_type: str
     system_nodes: int
-    """Most nodes of the system group."""
+    """Nodes of the system group."""
 
 
 class NetworkNeeds(Needs):
@@ -116,6 +116,10 @@ class AccountNeeds(Needs):
     weights: WeightsNeeds
     admins: tuple[str, ...] = ()
     """ARNs of the principals that get access entries: EKS refuses those that don't exist."""
+    deployers: tuple[str, ...] = ()
+    """Those of them that may do everything in the cluster, as whoever runs `pulumi up` must."""
+    plan_roles: tuple[str, ...] = ()
+    """ARNs of the roles that may read what the program declares in the cluster."""
     key_aliases: tuple[str, ...]
     """KMS keys that the program makes, by alias."""
     service_linked_roles: tuple[str, ...]

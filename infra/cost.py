@@ -113,7 +113,7 @@ def _lines(settings: Settings) -> Iterator[Line]:
     prices, network, system = settings.prices, settings.network, settings.cluster.system_nodes
     nodes = settings.sizing.min_nodes
     yield Line(f"{settings.pool.instance_type}, fewest engines", "gpuNode", nodes, True, prices.gpu_node)
-    yield Line(f"system nodes, {system.instance_type}", "systemNode", system.min, True, prices.system_node)
+    yield Line(f"system nodes, {system.instance_type}", "systemNode", system.count, True, prices.system_node)
     yield Line("EKS control plane", "cluster", 1, True, prices.cluster)
     if network.existing is None:
         gateways = {NatGateways.PER_ZONE: len(network.zones), NatGateways.SINGLE: 1, NatGateways.NONE: 0}
@@ -121,7 +121,7 @@ def _lines(settings: Settings) -> Iterator[Line]:
         endpoints = len(interface_endpoints(settings)) * len(network.zones)
         yield Line("interface endpoints in zones", "interfaceEndpoint", endpoints, True, prices.interface_endpoint)
     yield Line("load balancer", "loadBalancer", 1, True, prices.load_balancer)
-    disks = nodes * ROOT_VOLUME_GIB + system.min * SystemNodes.disk_gib
+    disks = nodes * ROOT_VOLUME_GIB + system.count * SystemNodes.disk_gib
     yield Line("root volumes, GiB", "volumeGibMonth", disks, False, prices.volume_gib_month)
     layout = settings.plan.layout
     weights = weight_bytes_per_gpu(settings.model_shape, layout) * layout.tensor_parallel_size / GB

@@ -33,6 +33,9 @@ ENGINE = "engine"
 WEIGHT_CACHE = "weight-cache"
 """The weight cache's DaemonSet and service account."""
 
+PLAN_GROUP = "srvmod-plan"
+"""Kubernetes group of the roles that preview and look for drift, and the name of its ClusterRole."""
+
 NAME_LABEL = "app.kubernetes.io/name"
 PART_OF_LABEL = "app.kubernetes.io/part-of"
 

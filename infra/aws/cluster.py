@@ -11,13 +11,15 @@ import pulumi_eks as eks
 import pulumi_kubernetes as k8s
 
 from srvmod.infra import versions
+from srvmod.infra.aws.access import AccessArgs, entries, without_hidden_admin
 from srvmod.infra.aws.documents import trust
 from srvmod.infra.aws.encryption_key import EncryptionKey, EncryptionKeyArgs
 from srvmod.infra.aws.names import DISCOVERY_TAG, Account, Names
 from srvmod.infra.aws.role import Role, RoleArgs
 from srvmod.infra.aws.system_nodes import SystemNodeGroup, SystemNodeGroupArgs, SystemNodes
-from srvmod.infra.settings import AccessScope, AdminSettings
+from srvmod.infra.settings import AdminSettings
 
+HTTPS = 443
 LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 
 BEFORE_NODES = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent")
@@ -31,12 +33,6 @@ ADDON_CONFIGURATION: Mapping[str, Mapping[str, Any]] = {
     "eks-node-monitoring-agent": {"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
 }
 
-ACCESS_POLICIES = {
-    AccessScope.CLUSTER_ADMIN: "AmazonEKSClusterAdminPolicy",
-    AccessScope.ADMIN: "AmazonEKSAdminPolicy",
-    AccessScope.VIEW: "AmazonEKSViewPolicy",
-}
-
 NODE_POLICIES = {
     "worker": "AmazonEKSWorkerNodePolicy",
     "cni": "AmazonEKS_CNI_Policy",
@@ -48,8 +44,8 @@ NODE_POLICIES = {
 
 @dataclass(frozen=True)
 class ClusterArgs:
-    """`public_access_cidrs` empty means that the API endpoint is private; `service_cidr` holds the addresses of
-    Services."""
+    """`public_access_cidrs` empty means that the API endpoint is private; `private_access_cidrs` are networks that may
+    reach it beside the cluster's own nodes; `service_cidr` holds the addresses of Services."""
 
     names: Names
     account: Account
@@ -61,7 +57,9 @@ class ClusterArgs:
     log_key_arn: pulumi.Input[str]
     log_retention_days: int
     public_access_cidrs: Sequence[str] = ()
+    private_access_cidrs: Sequence[str] = ()
     admins: Sequence[AdminSettings] = ()
+    plan_roles: Sequence[str] = ()
     deletion_protection: bool = True
     addons: Sequence[versions.Addon] = versions.ADDONS
 
@@ -100,7 +98,9 @@ class Cluster(pulumi.ComponentResource):
             value=args.names.discovery_tags()[DISCOVERY_TAG],
             opts=self._child,
         )
-        self._admins(control_plane)
+        access = AccessArgs(args.names, args.account, self.eks_name, args.admins, args.plan_roles)
+        # Whoever deploys needs both for every object inside: to make it, and to take it away again.
+        entered = [*entries(name, access, self._child), *self._ways_in()]
         nodes = self._nodes(control_plane)
         self.kubernetes = k8s.Provider(
             f"{name}-kubernetes",
@@ -112,7 +112,7 @@ class Cluster(pulumi.ComponentResource):
             # moment the gateway would know no key.
             enable_secret_mutable=True,
             enable_config_map_mutable=True,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=nodes),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[*nodes, *entered]),
         )
         self.register_outputs(
             {
@@ -173,30 +173,31 @@ class Cluster(pulumi.ComponentResource):
             tags=args.names.tags("cluster"),
             # EKS refuses to delete a protected cluster only after everything inside is gone; the engine refuses first.
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[logs, *role.attachments], protect=args.deletion_protection
+                parent=self,
+                depends_on=[logs, *role.attachments],
+                protect=args.deletion_protection,
+                transforms=[without_hidden_admin],
             ),
         )
 
-    def _admins(self, control_plane: eks.Cluster) -> None:
+    def _ways_in(self) -> list[pulumi.Resource]:
+        """A rule per network that may reach the private API endpoint. The group is the nodes' as well: it opens their
+        port 443, too, on which nothing of ours listens."""
         args = self._args
-        for admin in args.admins:
-            key = admin.principal_arn.rpartition("/")[2]
-            entry = aws.eks.AccessEntry(
-                f"{self._name}-{key}",
-                cluster_name=control_plane.eks_cluster.name,
-                principal_arn=admin.principal_arn,
-                type="STANDARD",
-                tags=args.names.tags(f"access-{key}"),
+        return [
+            aws.vpc.SecurityGroupIngressRule(
+                f"{self._name}-api-{cidr.replace('/', '-')}",
+                security_group_id=self.security_group_id,
+                description="Kubernetes API from a network that settings name",
+                ip_protocol="tcp",
+                from_port=HTTPS,
+                to_port=HTTPS,
+                cidr_ipv4=cidr,
+                tags=args.names.tags("api-access"),
                 opts=self._child,
             )
-            aws.eks.AccessPolicyAssociation(
-                f"{self._name}-{key}",
-                cluster_name=control_plane.eks_cluster.name,
-                principal_arn=entry.principal_arn,
-                policy_arn=args.account.cluster_access_policy(ACCESS_POLICIES[admin.scope]),
-                access_scope=aws.eks.AccessPolicyAssociationAccessScopeArgs(type="cluster"),
-                opts=self._child,
-            )
+            for cidr in args.private_access_cidrs
+        ]
 
     def _nodes(self, control_plane: eks.Cluster) -> list[pulumi.Resource]:
         """Add-ons that nodes need, the system nodes, then the add-ons that need nodes; returns all of them."""

@@ -11,7 +11,7 @@ from srvmod.contract.account_needs import (
 )
 from srvmod.infra import identifiers, versions
 from srvmod.infra.aws.network import interface_endpoints
-from srvmod.infra.settings import ChartMode, NatGateways, Settings
+from srvmod.infra.settings import AccessScope, ChartMode, NatGateways, Settings
 
 KEY_PURPOSES = ("logs", "secrets", "weights")
 """Purposes of the KMS keys that the program makes."""
@@ -32,7 +32,7 @@ def account_needs(settings: Settings, digest: str) -> AccountNeeds:
             public_endpoint=cluster.endpoint_public_access,
             addons={addon.name: addon.version for addon in versions.ADDONS},
             system_instance_type=cluster.system_nodes.instance_type,
-            system_nodes=cluster.system_nodes.max,
+            system_nodes=cluster.system_nodes.count,
         ),
         network=_network(settings),
         pool=_pool(settings),
@@ -43,6 +43,8 @@ def account_needs(settings: Settings, digest: str) -> AccountNeeds:
             required=identifiers.weights_files(settings),
         ),
         admins=tuple(admin.principal_arn for admin in cluster.admins),
+        deployers=tuple(admin.principal_arn for admin in cluster.admins if admin.scope is AccessScope.CLUSTER_ADMIN),
+        plan_roles=cluster.plan_roles,
         key_aliases=tuple(f"alias/{names.of(purpose)}" for purpose in KEY_PURPOSES),
         service_linked_roles=_service_linked_roles(settings),
         api_keys_secret=identifiers.api_keys_secret(settings),

@@ -18,8 +18,7 @@ class SystemNodes:
     """Types and numbers; Karpenter's two replicas need two nodes."""
 
     instance_types: Sequence[str]
-    minimum: int = 2
-    maximum: int = 4
+    count: int = 2
     disk_gib: int = 50
 
 
@@ -71,11 +70,12 @@ class SystemNodeGroup(pulumi.ComponentResource):
         self.group = aws.eks.NodeGroup(
             name,
             cluster_name=args.cluster_name,
-            node_group_name=names.of("system"),
+            # No name: Pulumi makes one with a suffix, so that a group that replaces this one is made before it goes.
             node_role_arn=args.role_arn,
             subnet_ids=args.subnet_ids,
+            # One number, since nothing scales the group; EKS refuses a minimum above the desired size.
             scaling_config=aws.eks.NodeGroupScalingConfigArgs(
-                min_size=size.minimum, max_size=size.maximum, desired_size=size.minimum
+                min_size=size.count, max_size=size.count, desired_size=size.count
             ),
             instance_types=list(size.instance_types),
             ami_type="AL2023_x86_64_STANDARD",
@@ -87,6 +87,6 @@ class SystemNodeGroup(pulumi.ComponentResource):
             update_config=aws.eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
             version=args.version,
             tags=names.tags("system"),
-            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["scalingConfig.desiredSize"]),
+            opts=child,
         )
         self.register_outputs({"nodeGroupName": self.group.node_group_name})

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from srvmod.infra import identifiers, versions
+from srvmod.infra import draining, identifiers, versions
 from srvmod.infra.aws.layer import Cloud
 from srvmod.infra.labels import (
     ENVOY_GATEWAY_NAMESPACE,
@@ -34,6 +34,10 @@ class Controllers:
     load_balancer: Controller
     keda: Controller
     prometheus: Controller
+
+    def all(self) -> tuple[Controller, ...]:
+        """Every one, installed or existing."""
+        return (self.karpenter, self.envoy_gateway, self.load_balancer, self.keda, self.prometheus)
 
 
 def install(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -> Controllers:
@@ -69,6 +73,7 @@ def _karpenter(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) -
                 cloud.queue,
                 KARPENTER,
                 isolated=cloud.isolated,
+                wait_seconds=draining.node_wait_seconds(settings.engine.shutdown_timeout_seconds),
                 registry=settings.images.registry,
             ),
             existing=settings.charts.karpenter is ChartMode.EXISTING,
@@ -149,7 +154,7 @@ def _prometheus(settings: Settings, cloud: Cloud, opts: pulumi.ResourceOptions) 
     amazon: charts.RemoteWrite | None = None
     if cloud.metrics:
         url = pulumi.Output.concat(cloud.metrics.endpoint, "/api/v1/remote_write")
-        amazon = charts.RemoteWrite(url, settings.aws.region)
+        amazon = charts.RemoteWrite(url, settings.aws.region, settings.cluster_name)
     return Controller(
         "prometheus",
         ControllerArgs(

@@ -34,10 +34,11 @@ class Controller(pulumi.ComponentResource):
     """
 
     installed: bool
+    namespace: str
 
     def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("srvmod:platform:Controller", name, None, opts)
-        self.installed = not args.existing
+        self.installed, self.namespace = not args.existing, args.namespace
         if args.existing:
             pulumi.log.info(f"{args.title}: existing, taken as it is; nothing is installed", self)
         else:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pulumi
 
-from srvmod.infra import identifiers, versions
+from srvmod.infra import draining, identifiers, versions
 from srvmod.infra.aws.layer import Cloud
 from srvmod.infra.labels import (
     NODES_LABEL,
@@ -24,6 +24,7 @@ from srvmod.infra.platform.gateway import Gateway, GatewayArgs
 from srvmod.infra.platform.gpu_daemons import GpuDaemons, GpuDaemonsArgs
 from srvmod.infra.platform.namespaces import namespace
 from srvmod.infra.platform.objects import declare
+from srvmod.infra.platform.plan_access import PlanAccess
 from srvmod.infra.platform.pools import Pool, PoolArgs
 from srvmod.infra.settings import GatewayScheme, Settings
 
@@ -49,6 +50,10 @@ def build(settings: Settings, cloud: Cloud) -> Platform:
     serving = declare("serving", namespace(SERVING), opts)
     admission = Admission("admission", admission_documents.Admission([SERVING], simulated=settings.aws.simulated), opts)
     controllers = install(settings, cloud, opts)
+    if settings.cluster.plan_roles:
+        installed = [found for found in controllers.all() if found.installed]
+        places = sorted({SERVING, *(controller.namespace for controller in installed)})
+        PlanAccess("plan-access", places, after(opts, serving, *installed))
     pool = Pool(
         "pool",
         PoolArgs(_pool(settings, cloud), cloud.aws, cloud.ready),
@@ -116,7 +121,9 @@ def gateway_of(settings: Settings) -> gateway_documents.Gateway:
         service_type="LoadBalancer",
         load_balancer_class=gateway_documents.NLB_CLASS,
         service_annotations=gateway_documents.nlb_annotations(
-            internal=spec.scheme is GatewayScheme.INTERNAL, certificate=spec.certificate_arn
+            internal=spec.scheme is GatewayScheme.INTERNAL,
+            certificate=spec.certificate_arn,
+            drain_seconds=draining.unhealthy_target_seconds(spec.max_stream_seconds),
         ),
         tls_secret=spec.tls_secret,
         port=gateway_documents.HTTPS_PORT if spec.tls else gateway_documents.HTTP_PORT,

@@ -13,6 +13,7 @@ CLUSTER = "aws:eks/cluster:Cluster"
 COMPUTED: Mapping[str, tuple[str, ...]] = {
     "aws:ec2/vpc:Vpc": ("arn",),
     "aws:ec2/securityGroup:SecurityGroup": ("arn",),
+    "aws:eks/nodeGroup:NodeGroup": ("nodeGroupName",),
     "aws:ec2/launchTemplate:LaunchTemplate": ("latestVersion",),
     "aws:iam/role:Role": ("arn",),
     "aws:iam/policy:Policy": ("arn",),

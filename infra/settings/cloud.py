@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from srvmod.infra.settings.base import LIST, Allowed, InstanceTypeName, Section, Zone, _unique, count
+from srvmod.infra.settings.base import LIST, Allowed, InstanceTypeName, Section, Zone, _unique
+from srvmod.infra.settings.base import count as between
 
 
 class Partition(StrEnum):
@@ -129,14 +130,17 @@ class AccessScope(StrEnum):
     VIEW = "view"
 
 
+PrincipalArn = Annotated[
+    str,
+    Field(pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+$"),
+    Allowed("the ARN of an IAM role or user, such as arn:aws:iam::111122223333:role/platform-admins"),
+]
+
+
 class AdminSettings(Section):
     """An IAM principal that may use the Kubernetes API (an EKS access entry)."""
 
-    principal_arn: Annotated[
-        str,
-        Field(pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9_+=,.@/-]+$"),
-        Allowed("the ARN of an IAM role or user, such as arn:aws:iam::111122223333:role/platform-admins"),
-    ]
+    principal_arn: PrincipalArn
     """Role or user. A role of IAM Identity Center includes its path."""
     scope: Annotated[AccessScope, Allowed("clusterAdmin, admin or view")] = AccessScope.CLUSTER_ADMIN
     """EKS access policy that is associated cluster-wide."""
@@ -146,11 +150,9 @@ class SystemNodesSettings(Section):
     """The managed node group that carries controllers, not engines."""
 
     instance_type: InstanceTypeName = "m7i.xlarge"
-    """Instance type without GPUs."""
-    min: Annotated[int, *count(2, 20)] = 2
-    """Fewest nodes: Karpenter's two replicas need a node each."""
-    max: Annotated[int, *count(2, 20)] = 4
-    """Most nodes."""
+    """Instance type without GPUs. A change makes a second group, then drains and deletes the first."""
+    count: Annotated[int, *between(2, 20)] = 2
+    """How many nodes, spread over the zones: Karpenter's two replicas need one each. Nothing scales them."""
 
 
 class ClusterSettings(Section):
@@ -181,8 +183,19 @@ class ClusterSettings(Section):
         tuple[Cidr4, ...], LIST, Allowed("a list of different IPv4 networks", also=_unique)
     ] = ()
     """Networks that may reach a public API endpoint."""
+    endpoint_private_access_cidrs: Annotated[
+        tuple[Cidr4, ...], LIST, Allowed("a list of different IPv4 networks", also=_unique)
+    ] = ()
+    """Networks inside or joined to the VPC (runners, a tunnel, a VPN) that may reach the private API endpoint. The
+    cluster's own nodes always may; nobody else may unless named here."""
     admins: tuple[AdminSettings, ...] = ()
-    """Access entries. The role that creates the cluster gets none of its own."""
+    """Access entries. Whoever creates the cluster gets none of its own, so the deploying role has to be one of them,
+    with scope clusterAdmin."""
+    plan_roles: Annotated[
+        tuple[PrincipalArn, ...], LIST, Allowed("a list of different ARNs of IAM roles", also=_unique)
+    ] = ()
+    """Roles that preview and look for drift: they may read what the program declares in the cluster, its Secrets
+    included, and change nothing."""
     system_nodes: SystemNodesSettings = SystemNodesSettings()
     """Nodes for controllers."""
     deletion_protection: Annotated[bool, Allowed("true or false")] = False

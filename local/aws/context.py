@@ -8,6 +8,7 @@ from typing import Any
 
 from moto.ec2.models import ec2_backends
 from moto.iam.models import iam_backends
+from moto.sts.models import sts_backends
 
 from srvmod.local.aws.wire import AwsError
 from srvmod.local.aws.world import World
@@ -17,10 +18,11 @@ Handler = Callable[["Context", Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Context:
-    """The region a call is for, and the state behind it."""
+    """The region a call is for, who makes it (by access key), and the state behind it."""
 
     world: World
     region: str
+    access_key: str = ""
 
     @property
     def account(self) -> str:
@@ -30,6 +32,17 @@ class Context:
     def ec2(self) -> Any:
         """moto's EC2 of this region."""
         return ec2_backends[self.account][self.region]
+
+    @property
+    def principal(self) -> str:
+        """ARN of the IAM role or user that makes the call: what EKS takes a cluster's creator for. A session of a role
+        is the role itself, with its path."""
+        _, arn, _ = sts_backends[self.account]["aws"].get_caller_identity(self.access_key, self.region)
+        kind, _, name = arn.rpartition(":")[2].partition("/")
+        if kind == "assumed-role":
+            roles = iam_backends[self.account]["aws"].roles.values()
+            return next(str(role.arn) for role in roles if role.name == name.partition("/")[0])
+        return arn.replace(":sts:", ":iam:")
 
     def require_role(self, arn: str, argument: str, code: str = "InvalidParameterException") -> None:
         """AwsError ``code`` when there is no such role in this account."""

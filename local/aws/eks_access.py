@@ -11,8 +11,9 @@ from srvmod.local.aws.eks_collections import delete, describe, list_names, taken
 from srvmod.local.aws.eks_state import Document, arn, cluster, item
 from srvmod.local.aws.wire import AwsError, page
 
+_POLICY = "arn:aws:eks::aws:cluster-access-policy/"
 ACCESS_POLICIES = {
-    f"arn:aws:eks::aws:cluster-access-policy/{name}"
+    f"{_POLICY}{name}"
     for name in (
         "AmazonEKSClusterAdminPolicy", "AmazonEKSAdminPolicy", "AmazonEKSAdminViewPolicy", "AmazonEKSEditPolicy",
         "AmazonEKSViewPolicy", "AmazonEKSAutoNodePolicy",
@@ -21,7 +22,21 @@ ACCESS_POLICIES = {
 _NODE_TYPES = {"EC2_LINUX", "EC2_WINDOWS", "FARGATE_LINUX", "EC2"}
 
 
+RESERVED_GROUPS = ("system:", "eks:", "aws:", "amazon:", "iam:")
+"""How the names of Kubernetes groups must not start."""
+
+
 # -- access entries -----------------------------------------------------------------------------------------------
+def admit_creator(context: Context, name: str) -> None:
+    """The entry that EKS makes for whoever creates cluster ``name``: an admin of the whole cluster."""
+    who = {"clusterName": name, "principalArn": context.principal}
+    create_access_entry(context, who)
+    scope = {"type": "cluster"}
+    associate_access_policy(
+        context, {**who, "policyArn": f"{_POLICY}AmazonEKSClusterAdminPolicy", "accessScope": scope}
+    )
+
+
 def create_access_entry(context: Context, params: Mapping[str, Any]) -> Mapping[str, Any]:
     state, principal = cluster(context, params["clusterName"]), params["principalArn"]
     if state.document["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
@@ -32,6 +47,8 @@ def create_access_entry(context: Context, params: Mapping[str, Any]) -> Mapping[
     kind = params.get("type", "STANDARD")
     if kind in _NODE_TYPES and params.get("kubernetesGroups"):
         raise AwsError("InvalidParameterException", f"kubernetesGroups can't be given for an entry of type {kind}")
+    if bad := [group for group in params.get("kubernetesGroups", []) if group.startswith(RESERVED_GROUPS)]:
+        raise AwsError("InvalidParameterException", f"kubernetesGroups: {bad} start with one of {RESERVED_GROUPS}")
     role = principal.rsplit("/", 1)[-1]
     nodes = {"EC2_LINUX": ["system:nodes"]}
     document: Document = {

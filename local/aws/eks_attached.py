@@ -23,14 +23,24 @@ _ADDON_VERSION = re.compile(r"v\d+\.\d+\.\d+-eksbuild\.\d+")
 
 
 # -- node groups ------------------------------------------------------------------------------------------------
+def _check_scaling(scaling: Mapping[str, int]) -> None:
+    """minSize <= desiredSize <= maxSize, in EKS's words."""
+    low, desired, high = (scaling[key] for key in ("minSize", "desiredSize", "maxSize"))
+    if low > desired:
+        raise AwsError(
+            "InvalidParameterException", f"Minimum capacity {low} can't be greater than desired size {desired}"
+        )
+    if desired > high:
+        raise AwsError("InvalidParameterException", f"desired capacity {desired} can't be greater than max size {high}")
+
+
 def create_nodegroup(context: Context, params: Mapping[str, Any]) -> Mapping[str, Any]:
     state, name = cluster(context, params["clusterName"]), params["nodegroupName"]
     taken(state.nodegroups, name, f"NodeGroup already exists with name {name}")
     context.require_role(params["nodeRole"], "nodeRole")
     context.require_subnets(list(params["subnets"]), "subnets")
     scaling = params.get("scalingConfig", {"minSize": 1, "maxSize": 2, "desiredSize": 2})
-    if not scaling["minSize"] <= scaling["desiredSize"] <= scaling["maxSize"]:
-        raise AwsError("InvalidParameterException", f"scalingConfig: minSize <= desiredSize <= maxSize, not {scaling}")
+    _check_scaling(scaling)
     version = params.get("version", state.document["version"])
     identifier = determinism.new_id(32)
     document: Document = {
@@ -59,6 +69,7 @@ def create_nodegroup(context: Context, params: Mapping[str, Any]) -> Mapping[str
 
 def update_nodegroup_config(context: Context, params: Mapping[str, Any]) -> Mapping[str, Any]:
     document = item(context, params, "nodegroups", "nodegroupName", "node group")
+    _check_scaling({**document["scalingConfig"], **params.get("scalingConfig", {})})
     labels, taints = params.get("labels", {}), params.get("taints", {})
     kept = {k: v for k, v in document["labels"].items() if k not in labels.get("removeLabels", [])}
     document["labels"] = {**kept, **labels.get("addOrUpdateLabels", {})}

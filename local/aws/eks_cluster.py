@@ -7,7 +7,7 @@ from datetime import UTC as ZONE
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from srvmod.local.aws import determinism, eks_state
+from srvmod.local.aws import determinism, eks_access, eks_state
 from srvmod.local.aws.context import Context, Handler
 from srvmod.local.aws.eks_state import ClusterState, arn, cluster, clusters, record_update
 from srvmod.local.aws.wire import AwsError, page
@@ -20,6 +20,7 @@ _KEPT = (
 _LOG_TYPES = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
 _EXTENDED = timedelta(days=365)
 MIN_ZONES = 2
+CONFIG_MAP, CREATOR = "CONFIG_MAP", "bootstrapClusterCreatorAdminPermissions"
 
 
 def _logging(given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -72,6 +73,16 @@ def _version(context: Context, wanted: str | None) -> str:
     return wanted
 
 
+def _access(given: Mapping[str, Any]) -> tuple[str, bool]:
+    """The authentication mode, and whether the creator becomes an admin: so it is unless the call says no."""
+    mode, admits = given.get("authenticationMode", CONFIG_MAP), given.get(CREATOR, True)
+    if mode == CONFIG_MAP and not admits:
+        raise AwsError(
+            "InvalidParameterException", f"{CREATOR} must be true if cluster authentication mode is set to {CONFIG_MAP}"
+        )
+    return mode, admits
+
+
 def create_cluster(context: Context, params: Mapping[str, Any]) -> Mapping[str, Any]:
     name = params["name"]
     if name in clusters(context):
@@ -86,8 +97,8 @@ def create_cluster(context: Context, params: Mapping[str, Any]) -> Mapping[str, 
         raise AwsError("InvalidParameterException", "outpostConfig isn't simulated")
     context.require_role(params["roleArn"], "roleArn")
     version = _version(context, params.get("version"))
+    mode, admits_creator = _access(params.get("accessConfig", {}))
     vpc = _vpc(context, name, params["resourcesVpcConfig"])
-    access = dict(params.get("accessConfig", {}))
     network = dict(params.get("kubernetesNetworkConfig", {}))
     identity = determinism.new_id(32).upper()
     document: dict[str, Any] = {
@@ -108,12 +119,14 @@ def create_cluster(context: Context, params: Mapping[str, Any]) -> Mapping[str, 
         "platformVersion": "eks.1",
         "tags": dict(params.get("tags", {})),
         "health": {"issues": []},
-        "accessConfig": {"authenticationMode": access.get("authenticationMode", "CONFIG_MAP")},
+        "accessConfig": {"authenticationMode": mode},
         "upgradePolicy": {"supportType": "EXTENDED"},
         "deletionProtection": False,
     }
     document |= {k: params[k] for k in _KEPT if k in params}
     clusters(context)[name] = ClusterState(document)
+    if admits_creator and mode != CONFIG_MAP:
+        eks_access.admit_creator(context, name)
     return {"cluster": _shown(context, document)}
 
 

@@ -156,7 +156,7 @@ class Front:
                 params = read_params(call)
             except (BotoCoreError, ValueError, KeyError, TypeError) as error:
                 raise AwsError("ValidationException", f"{call.label}: the request can't be read: {error}") from error
-            return write_result(call, handler(Context(self.world, call.region), params))
+            return write_result(call, handler(Context(self.world, call.region, call.access_key), params))
         if call.service in OURS:
             raise self._unknown(call)
         answer = self._ask_moto(call)

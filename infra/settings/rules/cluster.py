@@ -82,6 +82,17 @@ def public_endpoint_is_narrow(s: Settings) -> Iterator[Finding]:
             )
 
 
+def private_endpoint_is_narrow(s: Settings) -> Iterator[Finding]:
+    """The private API endpoint is open to named networks only."""
+    for index, network in enumerate(s.cluster.endpoint_private_access_cidrs):
+        if network.prefixlen < WIDEST_PREFIX:
+            yield Finding(
+                ("cluster", "endpointPrivateAccessCidrs", index),
+                "opens the Kubernetes API to every network that is joined to the VPC",
+                f"networks of /{WIDEST_PREFIX} or narrower, such as the runners' subnet; never 0.0.0.0/0",
+            )
+
+
 def somebody_can_enter(s: Settings) -> Iterator[Finding]:
     """The creator gets no access of its own, so a real cluster needs at least one admin."""
     if not s.aws.simulated and not any(admin.scope == "clusterAdmin" for admin in s.cluster.admins):
@@ -92,7 +103,7 @@ def somebody_can_enter(s: Settings) -> Iterator[Finding]:
         )
 
 
-def admins_differ(s: Settings) -> Iterator[Finding]:
+def principals_differ(s: Settings) -> Iterator[Finding]:
     """EKS takes one access entry per principal."""
     seen: set[str] = set()
     for index, admin in enumerate(s.cluster.admins):
@@ -101,13 +112,18 @@ def admins_differ(s: Settings) -> Iterator[Finding]:
                 ("cluster", "admins", index, "principalArn"), "is listed twice", "each principal once, with one scope"
             )
         seen.add(admin.principal_arn)
+    for index, arn in enumerate(s.cluster.plan_roles):
+        if arn in seen:
+            yield Finding(
+                ("cluster", "planRoles", index),
+                "is one of cluster.admins, too: EKS takes one access entry per principal",
+                "a role of its own for plans, or no entry here (an admin may read everything)",
+            )
 
 
 def system_nodes(s: Settings) -> Iterator[Finding]:
-    """Controllers need no GPUs, and the group's bounds must be in order."""
+    """Controllers need no GPUs."""
     nodes = s.cluster.system_nodes
-    if nodes.max < nodes.min:
-        yield Finding(("cluster", "systemNodes", "max"), "is less than min", f"at least {nodes.min}", nodes.max)
     if nodes.instance_type.split(".")[0].startswith(("p", "g", "trn", "inf")):
         yield Finding(
             ("cluster", "systemNodes", "instanceType"),
@@ -145,8 +161,9 @@ RULES: tuple[Rule, ...] = (
     names_fit,
     pods_reach_real_aws,
     public_endpoint_is_narrow,
+    private_endpoint_is_narrow,
     somebody_can_enter,
-    admins_differ,
+    principals_differ,
     system_nodes,
     production_is_protected,
     production_is_real,

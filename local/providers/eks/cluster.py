@@ -35,6 +35,9 @@ HANDLED = frozenset({
     "encryptionConfigKeyArn", "enabledClusterLogTypes", "deletionProtection", "upgradePolicy", "tags", "clusterTags",
     "kubernetesServiceIpAddressRange", "ipFamily", "bootstrapSelfManagedAddons",
 })  # fmt: skip
+CREATOR = "bootstrapClusterCreatorAdminPermissions"
+IGNORED = [f"accessConfig.{CREATOR}", "bootstrapSelfManagedAddons"]
+"""Properties of the cluster whose changes pulumi-eks ignores: they are for its creation only."""
 FIXED: Mapping[str, Any] = {
     # without these the real component makes node groups, security groups, add-ons or an OIDC provider
     "skipDefaultNodeGroup": True,
@@ -125,7 +128,7 @@ def make(name: str, inputs: Mapping[str, Input[Any]], opts: ResourceOptions | No
         f"{name}-eksCluster",
         _cluster_props(name, inputs, _role_arn(name, inputs, child)),
         ("arn", "certificateAuthority", "endpoint", "identities", "id_", "status"),
-        child,
+        ResourceOptions(parent=component, ignore_changes=IGNORED),
     )
     entries: Any = inputs.get("accessEntries") or {}
     for key, entry in entries.items():
@@ -184,7 +187,8 @@ def _cluster_props(name: str, inputs: Mapping[str, Input[Any]], role: Input[str]
             publicAccessCidrs=inputs.get("publicAccessCidrs"),
             vpcId=None,
         ),
-        accessConfig={"authenticationMode": mode} if mode is not None else None,
+        # pulumi-eks admits the creator as soon as a mode is given, and has no argument that says otherwise
+        accessConfig={"authenticationMode": mode, CREATOR: True} if mode is not None else None,
         encryptionConfig={"provider": {"keyArn": key}, "resources": ["secrets"]} if key is not None else None,
         enabledClusterLogTypes=inputs.get("enabledClusterLogTypes"),
         deletionProtection=inputs.get("deletionProtection"),
