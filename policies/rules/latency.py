@@ -29,6 +29,10 @@ RANGE = re.compile(r"\[\s*([0-9]+[smhd](?:[0-9]+[smhd])*)\s*(?::[^\]]*)?\]")
 COMPARISON = re.compile(r">=?\s*(?:bool\s+)?([0-9.]+(?:e-?[0-9]+)?)\b")
 BESIDE = re.compile(r"\b(?:and|or|unless)\b")
 P95 = 0.95
+NUMBER = r"(\d+(?:\.\d+)?(?:e\d+)?)"
+SCALED_BY = re.compile(rf"([*/])\s*\(?\s*{NUMBER}\s*\)?$|^{NUMBER}\s*\*")
+"""A factor at the end of a query, or at its beginning: the threshold is in the unit that it makes."""
+ZERO_WITHOUT_DATA = re.compile(r"\bor\s+(?:on\s*\(\s*\)\s*)?vector\s*\(\s*0\s*\)\s*\)*$")
 AVERAGE = re.compile(rf"(?:{'|'.join(ALTERNATIVES)})_sum\b")
 
 
@@ -111,11 +115,11 @@ def _threshold(trigger: Trigger, query: str) -> Iterator[Finding]:
     if threshold is None:
         yield SCALER.error(trigger.place, "the trigger has no threshold", f"threshold: '{limit_seconds:g}'")
         return
-    if re.search(r"\*\s*1000\b|\*\s*1e3\b", query):
+    if scaled := SCALED_BY.search(query.strip()):
+        factor = float(scaled[2] or scaled[3])
+        limit_seconds = limit_seconds / factor if scaled[1] == "/" and factor else limit_seconds * factor
+    elif re.search(r"\*\s*1000\b|\*\s*1e3\b", query):
         limit_seconds *= 1e3
-    # A query that divides by the limit asks for 1.
-    if match_ratio := re.search(r"/\s*\(?\s*(0\.\d+)\s*\)?\s*$", query.strip()):
-        limit_seconds /= float(match_ratio[1])
     if "scalar" not in query and threshold.value > limit_seconds * (1 + 1e-9):
         what = f"the threshold is {threshold.text or threshold.value}, above {SCALE_OUT_ITL_MS}"
         yield SCALER.error(threshold.place, what, f"threshold: '{limit_seconds:g}'")
@@ -164,6 +168,9 @@ def missing_data(world: World, config: Config) -> Iterator[Finding]:
         for trigger in found.triggers:
             if trigger.kind != "prometheus":
                 continue
+            query = trigger.query
+            if isinstance(query, Known) and ZERO_WITHOUT_DATA.search(query.value.strip()):
+                yield MISSING_DATA.error(query.place, "the query is 0 where nothing is measured", "no `or vector(0)`")
             ignore = trigger.ignore_missing
             fix = "ignoreNullValues: 'false'"
             if isinstance(ignore, Unknown):
