@@ -124,7 +124,7 @@ def check_required(found: Manifest, required: Iterable[str], where: str) -> None
     if absent:
         raise ManifestError(
             f"{where}: it doesn't list {', '.join(absent)}, which engines need; "
-            f"put the files into the revision's folder, make {NAME} again and upload both"
+            f"add the files and make {NAME} again, as a new revision where nodes have this one"
         )
 
 

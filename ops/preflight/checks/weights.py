@@ -43,7 +43,7 @@ def complete(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     problems: list[str] = []
     if absent:
         problems.append(f"{MANIFEST} doesn't list {', '.join(absent)}, which engines need: no node would be opened")
-        upload = f"put {', '.join(absent)} into DIR and {upload}"
+        upload = f"put {', '.join(absent)} into DIR, under a new model.revision where nodes have this one, and {upload}"
     if missing or other:
         parts = [f"{len(missing)} missing ({_some(missing)})"] if missing else []
         parts += [f"{len(other)} of another size ({_some(other)})"] if other else []
