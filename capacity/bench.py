@@ -11,6 +11,7 @@ from srvmod.capacity.layout import Traffic
 from srvmod.capacity.parameters import calibration
 from srvmod.capacity.planner import node_range, plan
 from srvmod.capacity.points import Point
+from srvmod.capacity.runs import kv_share_of
 from srvmod.capacity.scores import (
     Bands,
     Fitted,
@@ -43,6 +44,7 @@ def bench_committed(points: Sequence[Point]) -> BenchResult:
         "points": len(points),
         "randomSplits": as_figures(split),
         "leaveOneFamilyOut": as_figures(families),
+        "beyondKvCache": beyond_kv_cache(points),
     }
     return _result(figures, split)
 
@@ -67,6 +69,7 @@ def bench_points(points: Sequence[Point], known: Sequence[Point], unscored: Sequ
         "fittedPoints": len(known) - len(left),
         "takenOutOfTheFit": left,
         "scores": as_figures(found),
+        "beyondKvCache": beyond_kv_cache(points),
         "predictions": [
             {
                 "id": item.point.id,
@@ -87,6 +90,20 @@ def _result(figures: dict[str, Any], found: Bands) -> BenchResult:
     accurate = all(band.mape <= GOAL_MAPE and band.p90 <= GOAL_P90 for band in present)
     goals = {"mape": GOAL_MAPE, "p90": GOAL_P90, "planMs": GOAL_PLAN_MS}
     return BenchResult("capacity", {**figures, "planMs": took}, goals, accurate and took <= GOAL_PLAN_MS)
+
+
+def beyond_kv_cache(points: Sequence[Point]) -> list[dict[str, Any]]:
+    """Points whose sequences, by Little's law, need more KV cache than their engine has.
+
+    Their errors are told with the others', but they say nothing about an engine that decodes so many at once: there
+    is none. The planner answers "saturated" for them.
+    """
+    found = [(point, kv_share_of(point)) for point in points if not point.kind.is_throughput]
+    return [
+        {"id": point.id, "sequences": round(point.concurrency), "kvShare": round(share, 3)}
+        for point, share in found
+        if share > 1
+    ]
 
 
 def plan_ms() -> float:

@@ -70,6 +70,11 @@ def _show_bench(result: dict[str, Any]) -> None:
         console.print(f"{len(unscored)} of {figures['rows']} rows can't be scored:")
         for row in unscored:
             console.print(f"  line {row['line']}, {row['id']}: {row['reason']}", soft_wrap=True)
+    if beyond := figures["beyondKvCache"]:
+        console.print("more sequences, by Little's law, than the KV cache holds; no engine decodes so many at once:")
+        for point in beyond:
+            line = f"  {point['id']}: {point['sequences']} sequences need {point['kvShare']:.1%} of it"
+            console.print(line, soft_wrap=True)
     verdict = "met" if result["met"] else "missed"
     console.print(f"a plan takes {figures['planMs']} ms (at most {goals['planMs']:g})")
     limits = f"MAPE at most {goals['mape']:.0%}, p90 at most {goals['p90']:.0%}"

@@ -1,7 +1,7 @@
 """What is sized: the traffic mix, the latency targets, and how an engine lies on its hardware."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from srvmod.capacity.allreduce import measured_sizes
@@ -20,6 +20,8 @@ from srvmod.contract import (
     ModelShape,
 )
 
+DRAFT_BYTES = 2
+"""Weights of a model that drafts: published ones (Llama-3.2-1B, EAGLE-3 heads) are bf16."""
 MOST_SESSIONS = 1_000_000
 """More than any fleet of p5 serves; a bound so that the planner's search ends."""
 
@@ -130,7 +132,8 @@ class Layout:
     `max_num_batched_tokens` is vLLM's token budget of one step, `gpu_memory_utilization` its share of GPU
     memory, `overhead_gib` what a GPU needs beside weights and KV cache (activations, NCCL, CUDA context, graphs); it
     is estimated when left out (capacity.memory). Weights of less than 2 bytes per element are quantised: 1 is FP8, 0.5
-    is FP4.
+    is FP4. `draft` is a model that proposes tokens on the same GPUs: it takes memory, and step times don't count it.
+    `graph_rows` are the most rows of a step with a captured CUDA graph, as many as sequences when left out.
     """
 
     instance: InstanceType = P5_48XLARGE
@@ -144,6 +147,8 @@ class Layout:
     max_num_seqs: int = 512
     overhead_gib: float | None = None
     stack: Stack = Stack.VLLM
+    draft: ModelShape | None = None
+    graph_rows: int | None = None
 
     def __post_init__(self) -> None:
         """Raise CapacityError on an engine that the hardware can't hold."""
@@ -170,6 +175,8 @@ class Layout:
         _require_count(self.max_num_batched_tokens, "max_num_batched_tokens", 1_000_000)
         _require_count(self.max_num_seqs, "max_num_seqs", 100_000)
         _require_count(self.block_tokens, "block_tokens", 1_024)
+        if self.graph_rows is not None:
+            _require_count(self.graph_rows, "graph_rows", 1_000_000)
         gib = self.overhead_gib
         _require(
             gib is None or (math.isfinite(gib) and gib >= 0), "overhead_gib", gib, "isn't a size", "0 or more, or none"
@@ -186,6 +193,11 @@ class Layout:
     def quantised(self) -> bool:
         """Whether the linear layers hold less than bf16."""
         return self.weight_bytes_per_element < 2
+
+    @property
+    def of_draft(self) -> "Layout":
+        """How a model that drafts lies on the same GPUs: split alike, its weights not quantised."""
+        return replace(self, weight_bytes_per_element=DRAFT_BYTES, draft=None)
 
     @property
     def peak_arithmetic(self) -> Flops:

@@ -7,6 +7,9 @@ vLLM's own account (v1 gpu_worker.determine_available_memory,
 https://github.com/vllm-project/vllm/blob/0012cf691b7e69423244d2b1405f4b6832156e19/vllm/v1/worker/gpu_worker.py):
 KV cache = total memory x utilisation, less weights, less the peak of a profile run at the step's token budget, less
 what isn't torch's (CUDA context, NCCL); since 0.21 also less an estimate of the CUDA graphs.
+
+A model that drafts lies on the same GPUs, split over them as the large one is: its weights go off what is left for the
+KV cache, and every token needs room in the caches of both.
 """
 
 from dataclasses import dataclass
@@ -45,6 +48,15 @@ def kv_bytes_per_token_per_gpu(model: ModelShape, layout: Layout) -> Bytes:
     return Bytes(kv_bytes_per_token(model, layout.kv_cache_dtype) * share)
 
 
+def kv_allotted_per_token_per_gpu(model: ModelShape, layout: Layout) -> Bytes:
+    """KV cache that the engine allots for one token on one GPU: for the model, and for the one that drafts.
+
+    vLLM keeps both caches in the same element type; that their blocks fit together without waste is assumed.
+    """
+    own = kv_bytes_per_token_per_gpu(model, layout)
+    return Bytes(own if layout.draft is None else own + kv_bytes_per_token_per_gpu(layout.draft, layout))
+
+
 @dataclass(frozen=True)
 class MemoryBudget:
     """Memory of one GPU as vLLM accounts it, in bytes. `reserved` is what its utilisation leaves to others."""
@@ -55,12 +67,14 @@ class MemoryBudget:
     activations: Bytes
     non_torch: Bytes
     cuda_graphs: Bytes
+    draft: Bytes
+    """Weights of the model that drafts; 0 without one."""
 
     @property
     def kv_cache(self) -> Bytes:
         """What is left for the KV cache; negative when nothing is."""
         overhead = self.activations + self.non_torch + self.cuda_graphs
-        return Bytes(self.total - self.reserved - self.weights - overhead)
+        return Bytes(self.total - self.reserved - self.weights - self.draft - overhead)
 
 
 def memory_budget(model: ModelShape, layout: Layout) -> MemoryBudget:
@@ -68,9 +82,10 @@ def memory_budget(model: ModelShape, layout: Layout) -> MemoryBudget:
     total = layout.instance.gpu.usable
     reserved = Bytes(total * (1 - layout.gpu_memory_utilization))
     weights = weight_bytes_per_gpu(model, layout)
+    draft = Bytes(0) if layout.draft is None else weight_bytes_per_gpu(layout.draft, layout.of_draft)
     if layout.overhead_gib is not None:
         given = Bytes(layout.overhead_gib * GIB)
-        return MemoryBudget(total, reserved, weights, given, Bytes(0), Bytes(0))
+        return MemoryBudget(total, reserved, weights, given, Bytes(0), Bytes(0), draft)
     tp = layout.tensor_parallel_size
     # The profile run's peak: residual, norm and all-reduce copies are whole, the feed-forward's are split; then the
     # logits of all sequences in fp32, gathered, with the sampler's copy.
@@ -78,8 +93,8 @@ def memory_budget(model: ModelShape, layout: Layout) -> MemoryBudget:
     logits = 2 * FP32_BYTES * min(layout.max_num_seqs, layout.max_num_batched_tokens) * model.vocabulary
     activations = Bytes(layout.max_num_batched_tokens * row + logits)
     non_torch = Bytes((CONTEXT_GIB + (NCCL_GIB if tp > 1 else 0)) * GIB)
-    graphs = Bytes(layout.max_num_seqs / GRAPH_STEP * GRAPH_MIB_PER_SIZE * 2**20)
-    return MemoryBudget(total, reserved, weights, activations, non_torch, graphs)
+    graphs = Bytes((layout.graph_rows or layout.max_num_seqs) / GRAPH_STEP * GRAPH_MIB_PER_SIZE * 2**20)
+    return MemoryBudget(total, reserved, weights, activations, non_torch, graphs, draft)
 
 
 @dataclass(frozen=True)
@@ -106,7 +121,7 @@ def kv_room(model: ModelShape, layout: Layout) -> KvRoom:
     Raises CapacityError when not even one block is left.
     """
     free = memory_budget(model, layout).kv_cache
-    blocks = int(free // (kv_bytes_per_token_per_gpu(model, layout) * layout.block_tokens))
+    blocks = int(free // (kv_allotted_per_token_per_gpu(model, layout) * layout.block_tokens))
     if blocks < 1:
         raise CapacityError(
             "tensor_parallel_size",

@@ -18,7 +18,7 @@ from srvmod.capacity.planner import (
     rate_between,
     times_between,
 )
-from srvmod.capacity.speculation import Drafting, drafted, schedule
+from srvmod.capacity.speculation import LOOKED_AT, Drafting, drafted, schedule
 from srvmod.capacity.steady import Limit, Prediction, misses
 from srvmod.contract import GIB, ModelShape
 
@@ -90,6 +90,7 @@ def _memory(planned: Plan, model: ModelShape) -> dict[str, float]:
         "total": budget.total,
         "reserved": budget.reserved,
         "weights": budget.weights,
+        "draft": budget.draft,
         "activations": budget.activations,
         "nonTorch": budget.non_torch,
         "cudaGraphs": budget.cuda_graphs,
@@ -123,7 +124,7 @@ def _speculation(planned: Plan, model: ModelShape, asked: Drafting | None) -> di
     drafting = asked or Drafting()
     layout, traffic, sessions = planned.layout, planned.traffic, planned.sessions_per_engine
     found = drafted(model, layout, traffic, sessions, drafting)
-    batches = schedule(model, layout, traffic, drafting, most_sequences=layout.max_num_seqs)
+    batches = schedule(model, layout, traffic, drafting, most_sequences=max(LOOKED_AT, layout.max_num_seqs))
     return {
         "on": asked is not None,
         "method": drafting.drafter.value,

@@ -7,9 +7,9 @@ and a fit only weighs its steps anew.
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from srvmod.capacity.memory import kv_bytes_per_token_per_gpu, weight_bytes_per_gpu
+from srvmod.capacity.memory import kv_bytes_per_token_per_gpu, kv_room, weight_bytes_per_gpu
 from srvmod.capacity.points import Kind, Point
 from srvmod.capacity.stacks import Stack
 from srvmod.capacity.steptime import Work
@@ -113,6 +113,23 @@ def _vllm_limits(point: Point) -> Limits:
     fitting = max(1.0, room / (computed_prompt(point) + point.output_tokens / 2))
     most = VLLM_0_6_MOST_SEQUENCES if point.stack is Stack.VLLM_0_6 else VLLM_MOST_SEQUENCES
     return Limits(min(fitting, point.most_sequences or most), VLLM_BUDGET)
+
+
+def kv_share_of(point: Point) -> float:
+    """KV cache that the decoding sequences of a point at a given concurrency need, of what its engine has.
+
+    More than 1 can't be held at once. Either the concurrency isn't that of the steps, since Little's law also counts
+    sequences that were preempted and wait in the middle of their answer; or prompts share more of their beginnings
+    than one by one is counted here; or the engine's memory isn't what its source and this account say.
+    """
+    layout = replace(
+        point.layout,
+        gpu_memory_utilization=VLLM_UTILISATION,
+        overhead_gib=VLLM_OVERHEAD_GIB,
+        max_num_batched_tokens=limits_of(point).tokens,
+    )
+    per_sequence = point.prompt_tokens + point.output_tokens / 2 + (layout.block_tokens - 1) / 2
+    return point.concurrency * per_sequence / kv_room(point.model, layout).tokens
 
 
 def _bin(value: float) -> int:

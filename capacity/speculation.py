@@ -34,6 +34,8 @@ BOUND_CONTEXT: Final = 768.0
 """Tokens per session at which the bound on drafting is taken: the middle of the mixes that claims are judged by."""
 GRAIN: Final = 8
 """Batch sizes that a schedule decides together: CUDA graphs are captured in steps of as many."""
+LOOKED_AT: Final = 512
+"""Batch size up to which a plan tells whether drafting is worth it, also where the engine's own limit is lower."""
 BATCHES: Final = (1, 8, 16, 32, 64, 96, 128, 192, 256, 325, 650)
 
 
@@ -63,11 +65,6 @@ class Speculation:
         """How many times faster than without; below 1 it is slower."""
         return self.plain_ms / self.drafted_ms
 
-    @property
-    def reaches_target(self) -> bool:
-        """Whether the better way reaches 45 tokens per second and session."""
-        return min(self.plain_ms, self.drafted_ms) <= TARGET_MS
-
 
 def accepted(acceptance: float, tokens: int) -> float:
     """Tokens that a step yields: the large model's own, and those drafts that were taken."""
@@ -86,7 +83,11 @@ class Drafter(StrEnum):
 
 
 def drafter_shape(drafter: Drafter, model: ModelShape) -> ModelShape:
-    """The shape that proposes: Llama 3.2 1B, or one layer of the large model with its output head."""
+    """The shape that proposes: Llama 3.2 1B, or one layer of the large model with embedding and output head.
+
+    An EAGLE-3 head is assumed to have the large model's widths and vocabulary and tables of its own. Trained ones may
+    have a smaller vocabulary or share the tables, which takes less memory and time than is counted here.
+    """
     if drafter is Drafter.MODEL:
         return LLAMA_3_2_1B
     return replace(model, id=f"an EAGLE-3 layer of {model.id}", layers=1)
@@ -107,7 +108,7 @@ def speculate(
 
     `prompts` are computed in the same steps; a step that yields more tokens has more of them.
     """
-    large, small = StepModel(model, layout), StepModel(draft, layout)
+    large, small = StepModel(model, layout), StepModel(draft, layout.of_draft)
     one = small.seconds(Work(sessions, sessions * context))
     plain = large.seconds(_checked(sessions, context, 0, prompts.per_output_token * sessions, prompts))
     best_tokens, best = 0, Seconds(float("inf"))

@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from srvmod.capacity.first_token import own_seconds
+from srvmod.capacity.first_token import first_token_ms, own_seconds
 from srvmod.capacity.layout import Layout, Per, Slo, Traffic
 from srvmod.capacity.memory import KvRoom
 from srvmod.capacity.parameters import calibration
@@ -32,6 +32,8 @@ class Limit(StrEnum):
     TTFT = "time to first token"
     THROUGHPUT = "tokens per second"
     KV_CACHE = "KV cache"
+    SEQUENCES = "sequence limit"
+    """max_num_seqs: sessions beyond it wait for another one's answer to end."""
     PREFILL = "prefill budget"
     SESSIONS = "no limit below all sessions on one engine"
 
@@ -57,13 +59,22 @@ class Prediction:
     """KV cache in use on average, of all that fits; more than 1 can't be."""
     prefill_share: float
     """Prompt tokens that arrive per step, of those that the token budget leaves room for."""
+    sequence_share: float
+    """Sessions, of the sequences that the engine decodes at once (max_num_seqs)."""
 
     @property
     def saturated(self) -> Limit | None:
         """What is so full that latency can't be told; None while it can."""
+        return next(self.full(), None)
+
+    def full(self) -> Iterator[Limit]:
+        """Everything that is too full."""
         if self.prefill_share > MOST_PREFILL_SHARE:
-            return Limit.PREFILL
-        return Limit.KV_CACHE if self.kv_share > MOST_KV_SHARE else None
+            yield Limit.PREFILL
+        if self.kv_share > MOST_KV_SHARE:
+            yield Limit.KV_CACHE
+        if self.sequence_share > 1:
+            yield Limit.SEQUENCES
 
     def itl(self, per: Per) -> Milliseconds:
         """The p95 that a target is held against."""
@@ -100,19 +111,28 @@ def predict_steady(traffic: Traffic, engine: StepModel, layout: Layout, room: Kv
     kv_share = sessions * (traffic.mean_context + (layout.block_tokens - 1) / 2) / room.tokens
     steps = _steps(traffic, engine, sessions, free, starved=prefill_share >= 1)
     mean = to_milliseconds(steps.mean)
-    full = prefill_share > MOST_PREFILL_SHARE or kv_share > MOST_KV_SHARE
     endless = Milliseconds(math.inf)
-    median, slow = (endless, endless) if full else _ttft(traffic, engine, layout, sessions, free=free, steps=steps)
-    return Prediction(
+    state = Prediction(
         sessions=sessions,
         itl_mean_ms=mean,
-        itl_p95_ms=endless if full else Milliseconds(mean * P95_OVER_MEAN),
-        itl_gap_p95_ms=endless if full else to_milliseconds(steps.quantile(P95)),
-        ttft_p50_ms=median,
-        ttft_p95_ms=slow,
+        itl_p95_ms=endless,
+        itl_gap_p95_ms=endless,
+        ttft_p50_ms=endless,
+        ttft_p95_ms=endless,
         tokens_per_second=sessions / steps.mean,
         kv_share=kv_share,
         prefill_share=prefill_share,
+        sequence_share=sessions / layout.max_num_seqs,
+    )
+    if state.saturated:
+        return state
+    median, slow = _ttft(traffic, engine, layout, sessions, free=free, steps=steps)
+    return replace(
+        state,
+        itl_p95_ms=Milliseconds(mean * P95_OVER_MEAN),
+        itl_gap_p95_ms=to_milliseconds(steps.quantile(P95)),
+        ttft_p50_ms=median,
+        ttft_p95_ms=slow,
     )
 
 
@@ -155,10 +175,7 @@ def _kinds(rate: float, computed: float, free: float) -> Iterator[tuple[float, f
 def _ttft(
     traffic: Traffic, engine: StepModel, layout: Layout, sessions: int, *, free: float, steps: _Steps
 ) -> tuple[Milliseconds, Milliseconds]:
-    """Median and 95th percentile of the time to first token: a request's own prompt, and what it waits beside that.
-
-    Waiting for prompts ahead grows as in any queue that fills up.
-    """
+    """Median and 95th percentile of the time to first token: a request's own prompt, and what it waits beside that."""
     rate = sessions / traffic.output_tokens
     context = sessions * traffic.mean_context
     own = own_seconds(
@@ -170,21 +187,17 @@ def _ttft(
         beside=rate,
         room=free,
     )
-    queueing = 1 - sessions * traffic.prefill_per_output_token / free
     waiting = calibration().waiting
 
     def at(deviations: float) -> Milliseconds:
-        return to_milliseconds(Seconds(own + waiting.quantile(layout.stack, deviations) * steps.mean / queueing))
+        return first_token_ms(to_milliseconds(own), to_milliseconds(steps.mean), waiting, layout.stack, deviations)
 
     return at(0.0), at(P95_DEVIATIONS)
 
 
 def misses(prediction: Prediction, traffic: Traffic, slo: Slo) -> Iterator[Limit]:
     """The limits that an engine in this state is beyond; none when it holds the targets."""
-    if prediction.prefill_share > MOST_PREFILL_SHARE:
-        yield Limit.PREFILL
-    if prediction.kv_share > MOST_KV_SHARE:
-        yield Limit.KV_CACHE
+    yield from prediction.full()
     if prediction.itl(slo.per) > slo.itl_p95:
         yield Limit.ITL
     if traffic.tokens_per_second and prediction.itl_mean_ms > traffic.sessions / traffic.tokens_per_second * 1e3:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from srvmod.capacity.report import SweepPoint
-    from srvmod.capacity.speculation import Drafting
+    from srvmod.infra.settings.speculation import SpeculationSettings
 
 ROOT = Path(__file__).resolve().parent.parent
 WRONG_INPUT = 2
@@ -78,9 +78,9 @@ def plan(
 
     Options replace what --env says. Exit code: 0 planned, 2 wrong input or targets that no number of engines holds.
     """
-    from srvmod.capacity import plan as plan_fleet
     from srvmod.capacity.report import lines, plan_as_json, sweep_as_json, sweep_counts
     from srvmod.capacity.report import sweep as sweep_sessions
+    from srvmod.infra.settings.sizing import plan_limited
 
     try:
         _check_plot(plot, sweep)
@@ -99,7 +99,7 @@ def plan(
         usd = price if price is not None else base[4] if base else None
         if usd is not None and not (math.isfinite(usd) and usd >= 0):
             raise _OptionsError(f"--price {usd}: isn't a price; allowed: 0 or more USD per node and hour")
-        planned = plan_fleet(traffic, model, layout, slo)
+        planned = plan_limited(traffic, model, layout, slo, base[5] if base else None)
     except CapacityError as error:
         option = OPTIONS.get(error.field, error.field)
         typer.echo(f"{option} {error.value}: {error.problem}; allowed: {error.allowed}", err=True)
@@ -107,7 +107,8 @@ def plan(
     except (_OptionsError, ModelConfigError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(WRONG_INPUT) from None
-    found = plan_as_json(planned, model, usd, base[5] if base else None)
+    asked = base[5] if base else None
+    found = plan_as_json(planned, model, usd, asked.drafting if asked else None)
     points = (
         sweep_sessions(traffic, model, layout, slo, sweep_counts(planned.most_sessions_per_engine)) if sweep else []
     )
@@ -122,7 +123,9 @@ def plan(
         typer.echo(f"nodes alone; with AWS's own services: srvmod cost --env {env}")
 
 
-def _from_environment(root: Path, env: str) -> "tuple[Traffic, ModelShape, Slo, Layout, float | None, Drafting | None]":
+def _from_environment(
+    root: Path, env: str
+) -> "tuple[Traffic, ModelShape, Slo, Layout, float | None, SpeculationSettings | None]":
     from srvmod.infra.settings import SettingsError, load_stack_file
     from srvmod.infra.settings.sizing import layout_of, traffic_of
 
@@ -137,7 +140,7 @@ def _from_environment(root: Path, env: str) -> "tuple[Traffic, ModelShape, Slo, 
     layout = layout_of(settings.model, settings.engine)
     asked = settings.engine.speculation
     usd = price.usd if price else None
-    return traffic_of(settings.traffic), settings.model_shape, slo, layout, usd, asked.drafting if asked else None
+    return traffic_of(settings.traffic), settings.model_shape, slo, layout, usd, asked
 
 
 def _traffic(

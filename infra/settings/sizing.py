@@ -1,10 +1,10 @@
 """How many engines and nodes a stack runs, and the engine's limits that follow from it."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from srvmod.capacity import Layout, Limit, Plan, Prediction, Slo, Traffic, misses, plan, predict
-from srvmod.capacity.speculation import Batches, schedule
+from srvmod.capacity.speculation import Batches, drafter_shape, schedule
 from srvmod.contract import MODELS, Milliseconds, ModelShape
 from srvmod.infra.settings.serving import EngineSettings, ModelSettings, SloSettings, TrafficSettings
 from srvmod.infra.settings.speculation import SpeculationSettings
@@ -14,6 +14,8 @@ ROWS = 8
 BURST = 1.5
 """Sessions above the mean that an engine takes before requests queue: balancing isn't exact."""
 FEWEST_SEQUENCES = 64
+MOST_ROUNDS = 16
+"""Rounds of plan and sequence limit; two or three are enough unless few engines carry very many sessions."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,7 @@ class Sizing:
     def cudagraph_capture_size(self) -> int:
         """Most rows with a captured CUDA graph. Beyond vLLM's default of 512 decoding would be eager; each draft that
         is checked is a row."""
-        drafted = max((batches.last * (batches.tokens + 1) for batches in self.drafts), default=0)
-        return math.ceil(max(self.max_num_seqs, drafted) / ROWS) * ROWS
+        return graph_rows(self.max_num_seqs, self.drafts)
 
     @property
     def holds(self) -> bool:
@@ -53,13 +54,45 @@ class Sizing:
 
 
 def layout_of(model: ModelSettings, engine: EngineSettings) -> Layout:
-    """The capacity room's view of an engine's settings."""
+    """The capacity room's view of an engine's settings; its sequence limit follows from the plan (`plan_limited`)."""
+    asked = engine.speculation
     return Layout(
         tensor_parallel_size=engine.tensor_parallel_size,
         engines_per_node=engine.engines_per_node,
         kv_cache_dtype=model.effective_kv_cache_dtype,
         max_num_batched_tokens=engine.max_num_batched_tokens,
+        draft=drafter_shape(asked.method, MODELS[model.id]) if asked else None,
     )
+
+
+def plan_limited(
+    mix: Traffic, shape: ModelShape, layout: Layout, targets: Slo, asked: SpeculationSettings | None = None
+) -> Plan:
+    """The plan with the sequence limit and CUDA graphs that follow from it: both take memory that contexts could have.
+
+    Raises CapacityError when no fleet holds the targets.
+    """
+    planned = plan(mix, shape, layout, targets)
+    for _ in range(MOST_ROUNDS):
+        limit = _sequence_limit(mix.sessions, planned.engines)
+        limited = _limited(layout, limit, _drafts(asked, shape, layout, mix, limit))
+        if limited == planned.layout:
+            break
+        again = plan(mix, shape, limited, targets)
+        if limit < planned.layout.max_num_seqs and again.engines != planned.engines:
+            break  # Fewer engines have a higher limit, so it would go back and forth; the plan with less room stands.
+        planned = again
+    return planned
+
+
+def graph_rows(limit: int, drafts: tuple[Batches, ...]) -> int:
+    """Rows of the largest step with a CUDA graph: all sequences, or those that draft with a row for each draft."""
+    drafted = max((batches.last * (batches.tokens + 1) for batches in drafts), default=0)
+    return math.ceil(max(limit, drafted) / ROWS) * ROWS
+
+
+def _limited(layout: Layout, limit: int, drafts: tuple[Batches, ...]) -> Layout:
+    return replace(layout, max_num_seqs=limit, graph_rows=graph_rows(limit, drafts))
 
 
 def traffic_of(traffic: TrafficSettings) -> Traffic:
@@ -85,12 +118,13 @@ def size(
     layout = layout_of(model, engine)
     mix = traffic_of(traffic)
     targets = Slo(itl_p95=Milliseconds(slo.itl_p95_ms), ttft=Milliseconds(slo.ttft_ms))
-    planned = plan(mix, shape, layout, targets)
+    planned = plan_limited(mix, shape, layout, targets, engine.speculation)
     fewest = engine.min_engines or planned.engines
     most = engine.max_engines or _half_as_many_again(max(fewest, planned.engines), layout.engines_per_node)
     share = math.ceil(mix.sessions / fewest)
-    expected = predict(mix, shape, layout, share)
     limit = _sequence_limit(mix.sessions, fewest)
+    drafts = _drafts(engine.speculation, shape, layout, mix, limit)
+    expected = predict(mix, shape, _limited(layout, limit, drafts), share)
     return Sizing(
         plan=planned,
         min_engines=fewest,
@@ -99,7 +133,7 @@ def size(
         sessions_per_engine=share,
         prediction=expected,
         missed=tuple(misses(expected, mix, targets)),
-        drafts=_drafts(engine.speculation, shape, layout, mix, limit),
+        drafts=drafts,
         max_num_seqs=limit,
     )
 

@@ -6,10 +6,19 @@ from dataclasses import replace
 import pytest
 
 from srvmod.capacity import Layout, Stack, StepModel, Traffic, calibration, plan, predict
-from srvmod.capacity.first_token import FirstToken, first_token_of, fit_waiting, own_seconds
+from srvmod.capacity.first_token import (
+    FirstToken,
+    first_token_ms,
+    first_token_of,
+    fit_waiting,
+    own_seconds,
+    waited_steps,
+)
 from srvmod.capacity.fitting import features_of_points
 from srvmod.capacity.parameters import Waiting
 from srvmod.capacity.points import Kind
+from srvmod.capacity.runs import SHARED_PROMPT
+from srvmod.capacity.steady import P95_DEVIATIONS
 from srvmod.capacity.table import committed_text, read_points
 from srvmod.contract import LLAMA_3_70B, SESSIONS, Milliseconds
 
@@ -84,3 +93,17 @@ def test_a_target_on_the_first_token_binds_long_prompts() -> None:
     slack = plan(Traffic(100, 2_048, 256), LLAMA_3_70B)
     tight = plan(Traffic(100, 2_048, 256), LLAMA_3_70B, slo=Slo(ttft=Milliseconds(slack.prediction.ttft_p95_ms * 0.9)))
     assert tight.engines_needed > slack.engines_needed
+
+
+def test_the_planner_says_what_the_fit_says_of_the_same_engine() -> None:
+    """The error bands are of the fit's formula, so the planner's must be the same one."""
+    [item] = [item for item in ITEMS if item.point.id == "krai-H100x8-vllm-interactive"]
+    point, waiting = item.point, calibration().waiting
+    count = round(point.concurrency)
+    layout = replace(point.layout, max_num_batched_tokens=8_192)
+    traffic = Traffic(count, round(point.prompt_tokens), round(point.output_tokens), prefix_hit_rate=SHARED_PROMPT)
+    state = predict(traffic, point.model, layout, count)
+    assert state.ttft_p50_ms == pytest.approx(item.median(waiting), rel=0.01)
+    tail = first_token_ms(item.own, item.step, waiting, point.stack, P95_DEVIATIONS)
+    assert state.ttft_p95_ms == pytest.approx(tail, rel=0.01)
+    assert waited_steps(item.median(waiting), item.own, item.step) == pytest.approx(waiting.steps_of(point.stack))

@@ -8,12 +8,14 @@ from srvmod.capacity import (
     CapacityError,
     Layout,
     fragmentation,
+    kv_allotted_per_token_per_gpu,
     kv_bytes_per_token,
     kv_bytes_per_token_per_gpu,
     kv_room,
     memory_budget,
     weight_bytes_per_gpu,
 )
+from srvmod.capacity.speculation import Drafter, drafter_shape
 from srvmod.contract import (
     CONTEXT_TOKENS,
     FRAGMENTATION_PERCENT,
@@ -99,3 +101,32 @@ def test_more_rows_and_graphs_leave_less_room() -> None:
     room = kv_room(LLAMA_3_70B, FP8).blocks
     assert kv_room(LLAMA_3_70B, Layout(max_num_batched_tokens=16_384)).blocks < room
     assert kv_room(LLAMA_3_70B, Layout(max_num_seqs=1_024)).blocks < room
+
+
+def test_a_draft_model_takes_its_weights_and_its_own_kv_cache() -> None:
+    """Llama 3.2 1B: 1,235.8 M parameters in bf16; 16 layers, 8 KV heads of 64, keys and values, FP8."""
+    layout = dataclasses.replace(FP8, draft=drafter_shape(Drafter.MODEL, LLAMA_3_70B))
+    budget = memory_budget(LLAMA_3_70B, layout)
+    assert budget.draft == pytest.approx(1.2358e9 * 2 / 4, rel=1e-3)
+    assert budget.kv_cache == pytest.approx(memory_budget(LLAMA_3_70B, FP8).kv_cache - budget.draft)
+    per_token = kv_allotted_per_token_per_gpu(LLAMA_3_70B, layout)
+    assert per_token == kv_bytes_per_token_per_gpu(LLAMA_3_70B, FP8) + 2 * 16 * 8 * 64 / 4
+    assert kv_room(LLAMA_3_70B, layout).blocks == int(budget.kv_cache // (per_token * 16))
+
+
+def test_an_eagle_head_takes_one_layers_kv_cache() -> None:
+    layout = dataclasses.replace(FP8, draft=drafter_shape(Drafter.EAGLE_3, LLAMA_3_70B))
+    per_token = kv_allotted_per_token_per_gpu(LLAMA_3_70B, layout)
+    assert per_token == pytest.approx(kv_bytes_per_token_per_gpu(LLAMA_3_70B, FP8) * 81 / 80)
+
+
+@pytest.mark.parametrize("drafter", Drafter)
+@pytest.mark.parametrize("layout", [FP8, BF16, Layout(tensor_parallel_size=2), Layout(overhead_gib=3)])
+def test_drafts_never_raise_the_room(layout: Layout, drafter: Drafter) -> None:
+    drafting = dataclasses.replace(layout, draft=drafter_shape(drafter, LLAMA_3_70B))
+    assert kv_room(LLAMA_3_70B, drafting).tokens < kv_room(LLAMA_3_70B, layout).tokens
+
+
+def test_rows_of_graphs_beyond_the_sequences_take_memory() -> None:
+    more = memory_budget(LLAMA_3_70B, Layout(max_num_seqs=128, graph_rows=512)).cuda_graphs
+    assert more == 4 * memory_budget(LLAMA_3_70B, Layout(max_num_seqs=128)).cuda_graphs

@@ -232,3 +232,14 @@ def test_a_plan_holds_its_targets(sessions: int, prompt: int, output: int, hit: 
         assert planned.prediction.ttft_p95_ms <= planned.slo.ttft
         assert planned.engines * planned.sessions_per_engine >= sessions
         assert planned.engines >= planned.engines_needed
+
+
+def test_the_sequence_limit_binds() -> None:
+    layout, traffic = Layout(max_num_seqs=8), Traffic(100, 512, 512)
+    planned = plan(traffic, LLAMA_3_70B, layout)
+    assert (planned.most_sessions_per_engine, planned.binds) == (8, Limit.SEQUENCES)
+    assert planned.engines_needed == math.ceil(100 / 8)
+    assert predict(traffic, LLAMA_3_70B, layout, 8).saturated is None
+    beyond = predict(traffic, LLAMA_3_70B, layout, 9)
+    assert beyond.saturated is Limit.SEQUENCES
+    assert math.isinf(beyond.ttft_p50_ms)

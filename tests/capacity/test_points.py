@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srvmod.capacity import Stack, calibration, stack_of
-from srvmod.capacity.bench import bench_points
+from srvmod.capacity.bench import bench_points, beyond_kv_cache
 from srvmod.capacity.calibrate import digest
 from srvmod.capacity.fitting import features_of_points, fit, predicted, seconds, solve
 from srvmod.capacity.parameters import StepParameters
@@ -125,3 +125,15 @@ def test_a_fit_finds_the_factors_that_made_its_points() -> None:
 
 def test_solve() -> None:
     assert solve([[0.0, 2.0], [3.0, 1.0]], [4.0, 5.0]) == pytest.approx([1.0, 2.0])
+
+
+def test_points_that_no_kv_cache_holds_are_named() -> None:
+    """567 sequences of 441 tokens in bf16 are 41 GB per GPU at TP 2; beside 36 GB of weights there are 36 GB."""
+    named = {found["id"]: found for found in beyond_kv_cache(KNOWN)}
+    assert set(named) == {"krai-H100x8-vllm-server", "krai-H200x8-sglang-server"}
+    assert named["krai-H100x8-vllm-server"] == {
+        "id": "krai-H100x8-vllm-server",
+        "sequences": 567,
+        "kvShare": pytest.approx(1.129, abs=0.002),
+    }
+    assert bench_points(KNOWN[:2], KNOWN).figures["beyondKvCache"] == []

@@ -1,11 +1,13 @@
 """Settings of good stacks: the shipped files, defaults, what follows, and what is never shown."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from srvmod.contract import KvCacheDtype
+from srvmod.capacity import Layout, Slo, Traffic, kv_room, predict
+from srvmod.contract import LLAMA_3_70B, KvCacheDtype, Milliseconds
 from srvmod.infra.settings import (
     ChartMode,
     NatGateways,
@@ -14,6 +16,7 @@ from srvmod.infra.settings import (
     load,
     load_stack_file,
 )
+from srvmod.infra.settings.sizing import plan_limited
 from tests.infra.bad_configs.base import GOOD, changed, write
 
 ROOT = Path(__file__).parents[2]
@@ -177,3 +180,29 @@ def test_scalars_are_read_as_pulumi_reads_them(tmp_path: Path) -> None:
     file.write_text(text.replace("inference-tls", "yes"))
     settings = load_stack_file(file)
     assert (settings.model.revision, settings.gateway.tls_secret) == ("2026-09-15", "yes")
+
+
+def test_memory_is_planned_with_the_limits_that_are_deployed() -> None:
+    sizing = good().sizing
+    layout = sizing.plan.layout
+    assert (layout.max_num_seqs, layout.graph_rows) == (sizing.max_num_seqs, sizing.cudagraph_capture_size)
+    assert sizing.plan.kv_room == kv_room(LLAMA_3_70B, layout)
+    assert sizing.plan.sessions_per_engine <= sizing.plan.most_sessions_per_engine <= layout.max_num_seqs
+
+
+def test_an_override_is_predicted_with_its_own_limits() -> None:
+    """Two engines for 650 sessions get a limit of 976, whose logits and graphs take memory from the contexts."""
+    sizing = good(engine__minEngines=2).sizing
+    assert sizing.max_num_seqs == 976
+    mix, layout = sizing.plan.traffic, replace(sizing.plan.layout, max_num_seqs=976, graph_rows=976)
+    assert sizing.prediction == predict(mix, LLAMA_3_70B, layout, 325)
+    assert sizing.prediction.kv_share > predict(mix, LLAMA_3_70B, sizing.plan.layout, 144).kv_share * 325 / 144
+
+
+def test_many_sessions_on_few_engines_raise_the_limit_and_plan_again() -> None:
+    """Short contexts and slack targets: an engine carries more than the 512 sequences that a plan begins with."""
+    layout = Layout(max_num_batched_tokens=8_192)
+    planned = plan_limited(Traffic(4_000, 16, 512), LLAMA_3_70B, layout, Slo(Milliseconds(200), Milliseconds(2_000)))
+    assert planned.sessions_per_engine > 512
+    assert planned.layout.max_num_seqs >= planned.sessions_per_engine
+    assert planned.kv_room == kv_room(LLAMA_3_70B, planned.layout)

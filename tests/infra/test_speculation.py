@@ -88,3 +88,11 @@ def test_what_a_stack_can_not_ask_for(engine: dict[str, Any], speculation: dict[
         stack(engine, **speculation)
     assert any(problem.key.endswith(key) for problem in caught.value.problems), str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["draft_model", "eagle3"])
+def test_drafts_take_room_from_the_contexts(method: str) -> None:
+    plain, drafting = load(copy.deepcopy(GOOD), stack="staging").sizing, stack(method=method).sizing
+    assert drafting.plan.kv_room.tokens < plain.plan.kv_room.tokens
+    assert drafting.prediction.kv_share > plain.prediction.kv_share
+    assert drafting.plan.engines >= plain.plan.engines
