@@ -20,6 +20,7 @@ import json
 import pulumi
 import pulumi_aws as aws
 import pulumi_eks as eks
+from srvmod.infra.aws.access import without_hidden_admin
 
 config = pulumi.Config()
 provider = aws.Provider("aws", region="us-east-1")
@@ -38,9 +39,10 @@ cluster = eks.Cluster(
     skip_default_node_group=True, skip_default_security_groups=True, authentication_mode="API",
     endpoint_private_access=True, endpoint_public_access=False, create_oidc_provider=False,
     use_default_vpc_cni=True, kube_proxy_addon_options={"enabled": False}, coredns_addon_options={"enabled": False},
-    bootstrap_self_managed_addons=False, opts=pulumi.ResourceOptions(providers={"aws": provider}),
+    bootstrap_self_managed_addons=False, opts=pulumi.ResourceOptions(
+        providers={"aws": provider}, transforms=None if config.get_bool("hiddenAdmin") else [without_hidden_admin]),
 )
-aws.eks.AccessEntry("nodes", cluster_name=cluster.eks_cluster.name, type="EC2_LINUX",
+aws.eks.AccessEntry("nodes", cluster_name=cluster.eks_cluster.name, type=config.get("type") or "EC2_LINUX",
                     principal_arn=config.get("principal") or role.arn, opts=opts)
 queue = aws.sqs.Queue("interruption", message_retention_seconds=config.get_int("retention") or 300, opts=opts)
 pulumi.export("kubeconfig", cluster.kubeconfig)
@@ -133,6 +135,23 @@ def test_a_wrong_role_is_named_and_the_next_up_goes_on(cli: Cli) -> None:
     assert "aws:eks/accessEntry:AccessEntry 'nodes'" in out
     cli("config", "rm", "principal")
     up(cli)
+    up(cli, "--expect-no-changes")
+
+
+def test_whoever_makes_a_cluster_is_its_admin_only_by_name(cli: Cli) -> None:
+    """As pulumi-eks and EKS do it, the creator has an entry already: declaring it fails, until it isn't made."""
+    caller = "arn:aws:iam::123456789012:user/moto"
+    for key, value in {"principal": caller, "type": "STANDARD", "hiddenAdmin": "true"}.items():
+        cli("config", "set", key, value)
+    out = up(cli, fails=True)
+    assert "ResourceInUseException" in out
+    assert f"already in use: {caller}" in out
+    cli("config", "rm", "hiddenAdmin")
+    assert "ResourceInUseException" in up(cli, fails=True), "a cluster that is there keeps what it was made with"
+    cli("destroy", "--yes", "--skip-preview")
+    up(cli)
+    cluster = next(found for found in cli.state() if found["type"] == "aws:eks/cluster:Cluster")
+    assert cluster["inputs"]["accessConfig"]["bootstrapClusterCreatorAdminPermissions"] is False
     up(cli, "--expect-no-changes")
 
 
