@@ -80,6 +80,7 @@ from srvmod.contract.register import (
 from srvmod.contract.statements import (
     STATEMENTS,
 )
+from srvmod.contract.system_nodes import SystemNode, system_node
 from srvmod.contract.units import (
     GB,
     GIB,
@@ -190,12 +191,14 @@ __all__ = [
     "ModelShape",
     "Number",
     "Seconds",
+    "SystemNode",
     "Unit",
     "Verdict",
     "claims_of",
     "counted",
     "offers_p5",
     "shape_from_config",
+    "system_node",
     "to_milliseconds",
     "to_seconds",
 ]

@@ -79,8 +79,8 @@ class InstanceType:
     vcpus: int
     threads_per_core: int
     """Hyper-threads of a core (`VCpuInfo.DefaultThreadsPerCore`). A kubelet with the CPU manager's `full-pcpus-only`
-    gives out whole cores: it refuses a Guaranteed pod with SMTAlignmentError where the whole CPUs of any of its
-    containers, init containers too, aren't a multiple (pkg/kubelet/cm/cpumanager/policy_static.go of Kubernetes 1.36)."""
+    gives out whole cores: it refuses a Guaranteed pod with SMTAlignmentError where the whole CPUs of any container,
+    init containers too, aren't a multiple (pkg/kubelet/cm/cpumanager/policy_static.go of Kubernetes 1.36)."""
     memory_mib: int
     nvme_gb: int
     """All instance-store disks together, 1e9 bytes."""

@@ -110,7 +110,7 @@ def _dashboards(settings: Settings) -> contract.Dashboards:
         prometheus=f"{place}-prometheus" if own else None,
         alertmanager=f"{place}-alertmanager" if alertmanager else None,
         alerts_to=monitoring.alert_topic_arn or monitoring.alert_receiver,
-        metrics_namespace=METRICS_NAMESPACE,
+        metrics_namespace=monitoring.namespace,
     )
 
 

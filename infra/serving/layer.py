@@ -5,7 +5,7 @@ import math
 import pulumi
 
 from srvmod.contract import GPUS_PER_NODE
-from srvmod.infra import identifiers
+from srvmod.infra import draining, identifiers
 from srvmod.infra.aws.layer import Cloud
 from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE, METRICS_NAMESPACE
 from srvmod.infra.platform.layer import STREAM_IDLE, Platform
@@ -29,11 +29,12 @@ OPERATED_ADDRESS = f"http://{PROMETHEUS_STACK.name}-prometheus.{METRICS_NAMESPAC
 def build(settings: Settings, cloud: Cloud, platform: Platform) -> None:
     """Declare everything that serves."""
     opts = pulumi.ResourceOptions(provider=cloud.kubernetes, depends_on=list(platform.ready))
-    weights = WeightCache("weight-cache", WeightCacheArgs(_weight_cache(settings, cloud, platform)), opts)
+    monitoring = settings.monitoring.namespace
+    weights = WeightCache("weight-cache", WeightCacheArgs(_weight_cache(settings, cloud, platform), monitoring), opts)
     engines = Engines(
         "engines",
         EnginesArgs(
-            engine_of(settings, platform), ENVOY_GATEWAY_NAMESPACE, METRICS_NAMESPACE, started=settings.engine.started
+            engine_of(settings, platform), ENVOY_GATEWAY_NAMESPACE, monitoring, started=settings.engine.started
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[weights])),
     )
@@ -61,6 +62,7 @@ def _watched(settings: Settings, cloud: Cloud, platform: Platform, engines: Engi
             alert_rules.Fleet(
                 least=settings.sizing.min_engines,
                 most=settings.sizing.max_engines,
+                engines_per_node=settings.engine.engines_per_node,
                 itl_target_seconds=settings.slo.itl_p95_ms / 1e3,
                 ttft_target_seconds=settings.slo.ttft_ms / 1e3,
                 runbooks=monitoring.runbooks,
@@ -85,6 +87,7 @@ def scaler_of(settings: Settings, cloud: Cloud, platform: Platform) -> scaler_do
         most=sizing.max_engines,
         sessions_per_engine=math.ceil(settings.traffic.sessions / sizing.plan.engines),
         engines_per_node=settings.engine.engines_per_node,
+        node_wait_seconds=draining.node_wait_seconds(settings.engine.shutdown_timeout_seconds),
         address=cloud.metrics.endpoint if cloud.metrics else settings.monitoring.address or OPERATED_ADDRESS,
         amazon_region=settings.aws.region if cloud.metrics else None,
         itl_target_seconds=settings.slo.itl_p95_ms / 1e3,

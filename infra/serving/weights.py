@@ -5,14 +5,16 @@ from dataclasses import dataclass
 import pulumi
 
 from srvmod.infra.platform.objects import declare
+from srvmod.infra.serving.documents import network
 from srvmod.infra.serving.documents import weight_cache as documents
 
 
 @dataclass(frozen=True)
 class WeightCacheArgs:
-    """The cache, all of it known before anything exists."""
+    """The cache, all of it known before anything exists; Prometheus runs in `metrics_namespace`."""
 
     cache: documents.WeightCache
+    metrics_namespace: str
 
 
 class WeightCache(pulumi.ComponentResource):
@@ -27,6 +29,11 @@ class WeightCache(pulumi.ComponentResource):
             declare(f"{name}-binding", documents.cluster_role_binding(args.cache), child),
             declare(f"{name}-pods-role", documents.role(args.cache), child),
             declare(f"{name}-pods-binding", documents.role_binding(args.cache), child),
+            declare(
+                f"{name}-network",
+                network.weight_cache_policy(args.cache.namespace, args.metrics_namespace),
+                child,
+            ),
         ]
         declare(
             name,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from srvmod.infra.draining import LONGEST_STREAM_SECONDS, NODE_UPDATE_SECONDS
 from srvmod.infra.settings.base import Allowed, HostName, ImageReference, Name, Names, Section, count
 
 
@@ -35,7 +36,14 @@ class GatewaySettings(Section):
     """Envoy pods."""
     max_replicas: Annotated[int, *count(1, 50)] | None = None
     """Most Envoy pods: above `replicas` they follow their CPU. System nodes need room for them."""
-    max_stream_seconds: Annotated[int, *count(10, 86_400)] = 600
+    max_stream_seconds: Annotated[
+        int,
+        Field(ge=10, le=LONGEST_STREAM_SECONDS),
+        Allowed(
+            f"a whole number from 10 to {LONGEST_STREAM_SECONDS}: an Envoy ends its streams before its node goes, and "
+            f"EKS's update of system nodes fails where that takes longer than {NODE_UPDATE_SECONDS} s"
+        ),
+    ] = 600
     """Longest stream; longer ones are cut."""
     scheme: Annotated[GatewayScheme, Allowed("internal or internet-facing")] = GatewayScheme.INTERNAL
     """Load balancer inside the VPC or on the Internet."""

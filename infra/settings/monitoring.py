@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from srvmod.infra.labels import METRICS_NAMESPACE
 from srvmod.infra.settings.base import Allowed, Name, Section
 
 
@@ -33,6 +34,9 @@ class MonitoringSettings(Section):
     """Prometheus of an operator, Amazon's managed one, or any other."""
     address: WebAddress | None = None
     """Where KEDA asks that Prometheus; the one that this program installs when left out."""
+    namespace: Name = METRICS_NAMESPACE
+    """Namespace of the Prometheus that collects: beside the gateway's the only one that reaches engines and weight
+    caches. The program's own is in `monitoring`."""
     alert_topic_arn: (
         Annotated[
             str,

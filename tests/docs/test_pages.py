@@ -23,7 +23,7 @@ def test_there_is_prose_for_the_first_day_and_for_each_alarm() -> None:
     names = {page.name for page in pages()}
     assert {"first-day.md", "outputs.md", "engine-not-ready.md", "node-never-comes.md", "weights-not-verified.md",
             "itl-over-target.md", "envoy-5xx.md", "rotate-a-key.md", "scale-by-hand.md", "drain-a-node.md",
-            "upgrade.md"} <= names  # fmt: skip
+            "upgrade.md", "gateway-not-updated.md", "engines-spread.md"} <= names  # fmt: skip
 
 
 @pytest.mark.parametrize("block", blocks(), ids=lambda block: block.name)

@@ -29,7 +29,7 @@ OWN = (versions.KARPENTER.name, versions.ENVOY_GATEWAY.name)
 """Charts that get values of ours."""
 MIRROR = "mirror.example/path"
 MIRRORED = {
-    versions.KARPENTER.name: charts.karpenter("c", "q", "karpenter", isolated=True, registry=MIRROR),
+    versions.KARPENTER.name: charts.karpenter("c", "q", "karpenter", isolated=True, wait_seconds=120, registry=MIRROR),
     versions.ENVOY_GATEWAY.name: charts.envoy_gateway(f"{MIRROR}/envoyproxy/gateway:v1@sha256:{'0' * 64}"),
 }
 

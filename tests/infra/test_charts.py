@@ -61,6 +61,10 @@ def test_keys_of_subcharts_are_compared_with_the_subcharts(tmp_path: Path) -> No
     assert unknown(ours, known(tmp_path)) == ["crds.nothing"]
 
 
+PROMETHEUS = {
+    *(f"prometheus.prometheusSpec.{key}" for key in ("replicas", "retention", "retentionSize", "resources.*")),
+    "prometheus.podDisruptionBudget.enabled",
+}
 MONITORS = ("serviceMonitor", "podMonitor", "rule")
 UNSEEN_KEYS = {
     "aws-load-balancer-controller": {
@@ -73,6 +77,7 @@ UNSEEN_KEYS = {
     },
     "kube-prometheus-stack": {
         *("global.imageRegistry", "grafana.enabled"),
+        *PROMETHEUS,
         *(f"{hidden}.enabled" for hidden in ("kubeControllerManager", "kubeEtcd", "kubeProxy", "kubeScheduler")),
         *(f"prometheus.prometheusSpec.{kind}SelectorNilUsesHelmValues" for kind in MONITORS),
         *("prometheus.prometheusSpec.nodeSelector.*", "alertmanager.alertmanagerSpec.nodeSelector.*"),
@@ -82,6 +87,8 @@ UNSEEN_KEYS = {
         *(f"{hidden}.enabled" for hidden in ("kubeControllerManager", "kubeEtcd", "kubeProxy", "kubeScheduler")),
         *(f"prometheus.prometheusSpec.{kind}SelectorNilUsesHelmValues" for kind in MONITORS),
         *("prometheus.prometheusSpec.nodeSelector.*", "prometheus.prometheusSpec.remoteWrite"),
+        *("prometheus.prometheusSpec.replicaExternalLabelName", "prometheus.prometheusSpec.externalLabels.*"),
+        *PROMETHEUS,
     },
 }  # fmt: skip
 """Values of charts that no test can read, each looked up at charts.UNSEEN."""
@@ -96,7 +103,7 @@ def test_values_of_charts_that_cant_be_read_are_few_and_listed(name: str) -> Non
         "keda": charts.keda(monitored=True, registry=MIRROR),
         "kube-prometheus-stack": charts.prometheus_stack(registry=MIRROR),
         "kube-prometheus-stack for Amazon": charts.prometheus_stack(
-            charts.RemoteWrite("https://w/api/v1/remote_write", "r"), registry=MIRROR
+            charts.RemoteWrite("https://w/api/v1/remote_write", "r", "c"), registry=MIRROR
         ),
     }
     keys = {".".join(path) for path, _ in leaves(given[name])}

@@ -280,7 +280,7 @@ def test_gateway_speaks_tls_with_a_secret() -> None:
 
 
 def test_load_balancer_ends_tls_with_a_certificate() -> None:
-    annotations = gateway.nlb_annotations(internal=False, certificate="arn:aws:acm:x")
+    annotations = gateway.nlb_annotations(internal=False, certificate="arn:aws:acm:x", drain_seconds=660)
     text = str(annotations)
     assert "HTTP2Preferred" in text
     assert "internet-facing" in text
@@ -288,6 +288,7 @@ def test_load_balancer_ends_tls_with_a_certificate() -> None:
 
 
 def test_draining_envoys_keep_their_streams_at_the_load_balancer() -> None:
-    text = str(gateway.nlb_annotations(internal=True, certificate=None))
+    text = str(gateway.nlb_annotations(internal=True, certificate=None, drain_seconds=660))
     assert "target_health_state.unhealthy.connection_termination.enabled=false" in text
     assert "tcp.idle_timeout.seconds=3600" in text
+    assert "target_health_state.unhealthy.draining_interval_seconds=660" in text

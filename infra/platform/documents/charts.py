@@ -9,6 +9,7 @@ from typing import Any
 
 import pulumi
 
+from srvmod.infra import draining, footprint
 from srvmod.infra.labels import NODES_LABEL, SYSTEM_NODES
 
 Values = dict[str, Any]
@@ -25,19 +26,25 @@ UNSEEN: Mapping[str, str] = {
 test lists each, so that a new one is looked up there first."""
 
 
-def karpenter(cluster: str, queue: str, service_account: str, *, isolated: bool, registry: str | None = None) -> Values:
+def karpenter(
+    cluster: str, queue: str, service_account: str, *, isolated: bool, wait_seconds: int, registry: str | None = None
+) -> Values:
     """Karpenter for AWS. `isolated`: the VPC reaches AWS by endpoints only, so prices can't be looked up.
+    `wait_seconds` is how long a pod has to be pending before a node is bought for it (draining.node_wait_seconds): a
+    scale-out starts later by as much, and a rollout of engines buys no p5.
 
     Node repair stays off: it force-terminates a p5 and skips draining after ten minutes of one bad condition, and
     in a pool of a few nodes its limit of 20 % unhealthy nodes, rounded up, never protects. Alerts tell a person.
     """
     return {
-        "replicas": 2,
+        "replicas": footprint.KARPENTER_REPLICAS,
         "serviceAccount": {"name": service_account},
         "settings": {
             "clusterName": cluster,
             "interruptionQueue": queue,
             "isolatedVPC": isolated,
+            "batchIdleDuration": f"{wait_seconds}s",
+            "batchMaxDuration": f"{draining.WINDOWS * wait_seconds}s",
             "featureGates": {"reservedCapacity": True, "nodeRepair": False},
         },
         "controller": {
@@ -57,7 +64,7 @@ def envoy_gateway(image: str) -> Values:
     return {
         "global": {"images": {"envoyGateway": {"image": image}}},
         "deployment": {
-            "replicas": 2,
+            "replicas": footprint.ENVOY_GATEWAY_REPLICAS,
             "pod": {"nodeSelector": _system_nodes()},
         },
         "podDisruptionBudget": {"minAvailable": 1},
@@ -93,10 +100,22 @@ def keda(*, monitored: bool, registry: str | None = None) -> Values:
 
 @dataclass(frozen=True)
 class RemoteWrite:
-    """Where a workspace of Amazon Managed Service for Prometheus takes what was collected."""
+    """Where a workspace of Amazon Managed Service for Prometheus takes what was collected. It keeps one of two equal
+    series where both carry the same label `cluster` and different labels `__replica__`."""
 
     url: pulumi.Input[str]
     region: str
+    cluster: str
+
+
+PROMETHEUS_RESOURCES: Mapping[str, Mapping[str, str]] = {
+    "requests": {"cpu": "250m", "memory": "2Gi"},
+    "limits": {"memory": "4Gi"},
+}
+"""A p5 exports some thousand series, a cluster of this size some ten thousand: about 1 GiB. With requests the kubelet
+doesn't evict it first when a node gets short of memory."""
+PROMETHEUS_KEEPS: Mapping[str, str] = {"retention": "7d", "retentionSize": "8GB"}
+"""On the system node's own disk (no volume outlives a pod): what the other replica has kept goes on."""
 
 
 def prometheus_stack(amazon: RemoteWrite | None = None, *, registry: str | None = None) -> Values:
@@ -104,6 +123,9 @@ def prometheus_stack(amazon: RemoteWrite | None = None, *, registry: str | None 
 
     With `amazon` its Prometheus only collects: it writes everything to the workspace, whose rules and Alertmanager
     count instead of its own.
+
+    Two replicas each collect everything and evaluate all rules; Alertmanager tells an alert of both once. Scaler and
+    alerts survive one of them.
 
     Monitors and rules of all namespaces count, not only those that carry this release's label. EKS shows none of the
     control plane's own metrics: left on, the chart's alerts would report etcd, scheduler and controllers as down.
@@ -115,16 +137,24 @@ def prometheus_stack(amazon: RemoteWrite | None = None, *, registry: str | None 
         "podMonitorSelectorNilUsesHelmValues": False,
         "ruleSelectorNilUsesHelmValues": False,
     }
-    spec: Values = {**every, "nodeSelector": _system_nodes()}
+    spec: Values = {
+        **every,
+        **PROMETHEUS_KEEPS,
+        "nodeSelector": _system_nodes(),
+        "replicas": footprint.PROMETHEUS_REPLICAS,
+        "resources": {part: dict(amounts) for part, amounts in PROMETHEUS_RESOURCES.items()},
+    }
     alerting: Values = {"alertmanager": {"alertmanagerSpec": {"nodeSelector": _system_nodes()}}}
     if amazon is not None:
         spec["remoteWrite"] = [{"url": amazon.url, "sigv4": {"region": amazon.region}}]
+        spec["replicaExternalLabelName"] = "__replica__"
+        spec["externalLabels"] = {"cluster": amazon.cluster}
         alerting = {"alertmanager": {"enabled": False}, "defaultRules": {"create": False}}
     return {
         **mirror,
         **{component: {"enabled": False} for component in hidden},
         "grafana": {"enabled": False},
-        "prometheus": {"prometheusSpec": spec},
+        "prometheus": {"prometheusSpec": spec, "podDisruptionBudget": {"enabled": True}},
         **alerting,
     }
 

@@ -53,12 +53,13 @@ NLB_CLASS = "service.k8s.aws/nlb"
 NLB_PREFIX = "service.beta.kubernetes.io/aws-load-balancer-"
 
 
-def nlb_annotations(*, internal: bool, certificate: str | None) -> dict[str, str]:
+def nlb_annotations(*, internal: bool, certificate: str | None, drain_seconds: int) -> dict[str, str]:
     """What the load balancer controller makes an NLB of.
 
     Targets are pods. A stopped Envoy keeps its connections while it drains: without the last two attributes the
-    NLB resets streams as soon as the target is unhealthy. The idle time-out can be raised for TCP listeners only;
-    where the NLB ends TLS it is fixed at 350 s, which TCP keepalive stays below.
+    NLB resets streams as soon as the target is unhealthy. `drain_seconds` is how long it keeps them then. The idle
+    time-out can be raised for TCP listeners only; where the NLB ends TLS it is fixed at 350 s, which TCP keepalive
+    stays below.
     """
     annotations = {
         "scheme": "internal" if internal else "internet-facing",
@@ -69,7 +70,7 @@ def nlb_annotations(*, internal: bool, certificate: str | None) -> dict[str, str
                 "deregistration_delay.connection_termination.enabled=false",
                 "preserve_client_ip.enabled=true",
                 "target_health_state.unhealthy.connection_termination.enabled=false",
-                "target_health_state.unhealthy.draining_interval_seconds=900",
+                f"target_health_state.unhealthy.draining_interval_seconds={drain_seconds}",
             )
         ),
     }
@@ -99,6 +100,9 @@ def gateway_class() -> Object:
 def envoy_proxy(gateway: Gateway) -> Object:
     """EnvoyProxy: replicas, workers, drain and the Service in front.
 
+    An update takes one pod away before it makes the next: a second one beside it would need a node more, since a system
+    node holds one (the settings' rules see to it that each has its place). Only a single Envoy is replaced by surge.
+
     Workers equal the CPU request: Envoy would start one per CPU of the host. A cleanly drained Envoy needs
     `drainTimeout` of the longest stream, since SIGTERM alone cuts all of them at once.
     """
@@ -107,6 +111,8 @@ def envoy_proxy(gateway: Gateway) -> Object:
         pod["nodeSelector"] = dict(gateway.node_selector)
     if gateway.tolerations:
         pod["tolerations"] = [dict(toleration) for toleration in gateway.tolerations]
+    alone = gateway.replicas == 1
+    rolling = {"maxSurge": int(alone), "maxUnavailable": int(not alone)}
     # Replicas are the autoscaler's where there is one.
     deployment: dict[str, Any] = {
         **({} if gateway.max_replicas else {"replicas": gateway.replicas}),
@@ -117,7 +123,7 @@ def envoy_proxy(gateway: Gateway) -> Object:
                 "limits": {"memory": gateway.memory},
             },
         },
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
     }
     if pod:
         deployment["pod"] = pod

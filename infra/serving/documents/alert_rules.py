@@ -5,51 +5,22 @@ Severity `page` wakes somebody; `ticket` waits for the morning. Metrics named `k
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from srvmod.infra.labels import ENGINE, SERVING, WEIGHT_CACHE
 from srvmod.infra.serving.documents import scaler
+from srvmod.infra.serving.documents.alert import PAGE, TICKET, Alert, Fleet
+from srvmod.infra.serving.documents.machine_alerts import gateway, nodes
 from srvmod.infra.serving.documents.metrics import (
     ITL,
-    ITL_TARGET_SECONDS,
     KV_CACHE,
     P95,
     PREEMPTIONS,
     RUNNING,
     TTFT,
-    TTFT_TARGET_SECONDS,
     WAITING,
     of,
     share_above,
 )
-
-PAGE, TICKET = "page", "ticket"
-
-
-@dataclass(frozen=True)
-class Fleet:
-    """What the rules speak of. `least` and `most` are engines; `runbooks` is the address that each alert's page is
-    below, None where it is read in the repository; `receiver` becomes a label to route by."""
-
-    least: int
-    most: int
-    itl_target_seconds: float = ITL_TARGET_SECONDS
-    ttft_target_seconds: float = TTFT_TARGET_SECONDS
-    runbooks: str | None = None
-    receiver: str | None = None
-
-
-@dataclass(frozen=True)
-class Alert:
-    """One rule; it fires when `expression` has held for `minutes`. `runbook` is a page of docs/runbooks."""
-
-    name: str
-    expression: str
-    minutes: int
-    severity: str
-    summary: str
-    description: str
-    runbook: str
 
 
 def latency(fleet: Fleet) -> list[Alert]:
@@ -218,70 +189,6 @@ def scaling(fleet: Fleet) -> list[Alert]:
             f"all {fleet.most} engines that the scaler may run do",
             "More load can't be followed: engine.maxEngines.",
             "scale-by-hand.md",
-        ),
-    ]
-
-
-def nodes(fleet: Fleet) -> list[Alert]:
-    """Machines and their GPUs."""
-    del fleet
-    return [
-        Alert(
-            "NodeNotReady",
-            'kube_node_status_condition{condition="Ready",status="true"} == 0',
-            10,
-            PAGE,
-            "node {{ $labels.node }} isn't Ready",
-            "Nobody repairs it by itself: node repair would force-terminate a p5.",
-            "drain-a-node.md",
-        ),
-        Alert(
-            "GpuFault",
-            "max by (Hostname, gpu) (changes(DCGM_FI_DEV_XID_ERRORS[15m])) > 0",
-            0,
-            PAGE,
-            "GPU {{ $labels.gpu }} of {{ $labels.Hostname }} reported an XID error",
-            "The engine on it may be wrong or slow.",
-            "drain-a-node.md",
-        ),
-        Alert(
-            "GpuMemoryFails",
-            "max by (Hostname, gpu) (DCGM_FI_DEV_ROW_REMAP_FAILURE) > 0",
-            0,
-            PAGE,
-            "GPU {{ $labels.gpu }} of {{ $labels.Hostname }} can't replace broken memory",
-            "It has to go.",
-            "drain-a-node.md",
-        ),
-        Alert(
-            "NvlinkErrors",
-            "sum by (Hostname, gpu) (increase(DCGM_FI_DEV_NVLINK_ERROR_DL_REPLAY[15m])"
-            " + increase(DCGM_FI_DEV_NVLINK_ERROR_DL_RECOVERY[15m])) > 10",
-            0,
-            TICKET,
-            "NVLink of GPU {{ $labels.gpu }} on {{ $labels.Hostname }} repeats transfers",
-            "{{ $value }} replays and recoveries in a quarter of an hour: all-reduce of that island gets slower.",
-            "drain-a-node.md",
-        ),
-    ]
-
-
-def gateway(fleet: Fleet) -> list[Alert]:
-    """The way in."""
-    del fleet
-    # Clients' listeners are http-PORT or https-PORT: Envoy's answers to scrapes and probes aren't counted.
-    clients = 'envoy_http_conn_manager_prefix=~"https?-.+"'
-    answers = "envoy_http_downstream_rq_xx"
-    failed = f'{answers}{{{clients},envoy_response_code_class="5"}}'
-    return [
-        Alert(
-            "GatewayErrors",
-            f"sum(rate({failed}[5m])) / sum(rate({answers}{{{clients}}}[5m])) > 0.01",
-            5,
-            PAGE,
-            "{{ $value | humanizePercentage }} of requests are answered with 5xx",
-            "No engine, or Envoy sees none of them as healthy.",
-            "envoy-5xx.md",
         ),
     ]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from srvmod.contract import P5_48XLARGE, EngineKind
+from srvmod.infra.draining import PRE_STOP_SECONDS, engine_grace_seconds
 from srvmod.infra.labels import (
     ENGINE,
     GPU,
@@ -27,15 +28,11 @@ CPUS = 88
 """Of the 96 of a NUMA node; the rest is for the kubelet's reservations and what runs beside (facts of other fleets:
 88 CPUs and 900 GiB per four GPUs). Whole cores, as `WAITING_CPUS`."""
 WAITING_CPUS = P5_48XLARGE.threads_per_core
-"""Of the init container: one core. In a Guaranteed pod its whole CPUs are its own, too, and the pool's kubelets give out
-whole cores only (`full-pcpus-only`): one CPU would be refused with SMTAlignmentError, and the whole pod with it."""
+"""Of the init container: one core. In a Guaranteed pod its whole CPUs are its own, too, and the pool's kubelets give
+out whole cores only (`full-pcpus-only`): one CPU would be refused with SMTAlignmentError, and the whole pod with it."""
 MEMORY = "900Gi"
 SHARED_MEMORY = "32Gi"
 """/dev/shm for NCCL and vLLM's message queues; counts against the pod's memory. The default is 64 MiB."""
-PRE_STOP_SECONDS = 15
-"""Time for Envoy to hear that the pod is going before the server stops taking requests."""
-TEARDOWN_SECONDS = 30
-"""Beyond the last stream: vLLM takes about 9 s to end its workers."""
 STARTUP_SECONDS = 1200
 """Loading and warming up 72 GB, twice as long as the slowest load reported; only then does liveness count."""
 WEIGHTS_WAIT_SECONDS = 600
@@ -92,7 +89,7 @@ class Engine:
     @property
     def termination_grace_seconds(self) -> int:
         """preStop, then vLLM's own drain, then the end of its workers."""
-        return PRE_STOP_SECONDS + self.flags.shutdown_timeout_seconds + TEARDOWN_SECONDS
+        return engine_grace_seconds(self.flags.shutdown_timeout_seconds)
 
 
 def deployment(engine: Engine) -> Object:

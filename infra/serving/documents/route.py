@@ -10,8 +10,8 @@ from srvmod.infra.platform.documents.gateway import ENVOY_GROUP, GATEWAY_GROUP
 from srvmod.infra.serving.documents.engine import PORT
 
 API_KEYS = "client-keys"
-"""Called `api-keys` while it was written as `stringData`: what an apply leaves out of that stays in `data` for ever, owned
-by nobody (github.com/kubernetes/kubernetes/issues/108008). A new name leaves those keys behind."""
+"""Called `api-keys` while it was written as `stringData`: what an apply leaves out of that stays in `data` for ever,
+owned by nobody (github.com/kubernetes/kubernetes/issues/108008). A new name leaves those keys behind."""
 KEY_HEADER = "authorization"
 CLIENT_HEADER = "x-srvmod-client"
 PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/models")
@@ -129,7 +129,8 @@ def encoded(keys: Mapping[str, str]) -> dict[str, str]:
 
 
 def api_keys(namespace: str, data: Any, clients: Sequence[str]) -> Object:
-    """Secret of the API keys: one entry per client, its name as key. `data` is a secret Output of that mapping, encoded.
+    """Secret of the API keys: one entry per client, its name as key. `data` is a secret Output of that mapping,
+    encoded.
 
     Not `stringData`: a client that is taken out of `data` loses its key at the next apply, as its owner gives it up.
     """

@@ -7,7 +7,7 @@ Why it doesn't flap, although a new engine needs `ENGINE_START_SECONDS` and may 
   at 33 ms, above the target of 30 ms.
 - Sessions per engine ask for what the plan asks for; the larger wish counts. So nothing goes that the sessions need.
 - What is added counts only once it is ready (the HPA multiplies by ready pods), and one step is at most half of the
-  fleet per `ENGINE_START_SECONDS`: the same breach isn't answered twice.
+  fleet per `ENGINE_START_SECONDS` and Karpenter's own wait: the same breach isn't answered twice.
 - Engines go one node's worth at a time, `REMOVE_EVERY_SECONDS` apart, after `CALM_SECONDS` without a larger wish.
 
 Missing data is no zero: a query without result is an error (`ignoreNullValues: false`). After `FAILED_POLLS` of them
@@ -42,6 +42,7 @@ FAILED_POLLS = 4
 @dataclass(frozen=True)
 class Scaler:
     """`least` and `most` are engines; `sessions_per_engine` is what the plan gives one. `address` is Prometheus';
+    `node_wait_seconds` is how long Karpenter waits before it buys a node;
     `amazon_region` is the region of a managed one, asked with KEDA's own role."""
 
     namespace: str
@@ -50,6 +51,7 @@ class Scaler:
     sessions_per_engine: int
     engines_per_node: int
     address: pulumi.Input[str]
+    node_wait_seconds: int = 0
     amazon_region: str | None = None
     itl_target_seconds: float = ITL_TARGET_SECONDS
 
@@ -115,6 +117,8 @@ def _trigger(scaler: Scaler, name: str, query: str, threshold: str, metric_type:
 
 
 def _behavior(scaler: Scaler) -> Object:
+    start_seconds = ENGINE_START_SECONDS + scaler.node_wait_seconds
+
     def pods(count: int, seconds: int) -> Object:
         return {"type": "Pods", "value": count, "periodSeconds": seconds}
 
@@ -124,8 +128,8 @@ def _behavior(scaler: Scaler) -> Object:
             "stabilizationWindowSeconds": 0,
             "selectPolicy": "Max",
             "policies": [
-                {"type": "Percent", "value": 50, "periodSeconds": ENGINE_START_SECONDS},
-                pods(scaler.engines_per_node, ENGINE_START_SECONDS),
+                {"type": "Percent", "value": 50, "periodSeconds": start_seconds},
+                pods(scaler.engines_per_node, start_seconds),
             ],
         },
         "scaleDown": {

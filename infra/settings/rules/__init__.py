@@ -8,11 +8,19 @@ from srvmod.infra.settings.explain import value_at
 from srvmod.infra.settings.holes import UnavailableError
 from srvmod.infra.settings.places import Places
 from srvmod.infra.settings.problems import Problem
-from srvmod.infra.settings.rules import cluster, edge, engine, monitoring, network, pool
+from srvmod.infra.settings.rules import cluster, edge, engine, monitoring, network, placement, pool
 from srvmod.infra.settings.rules.finding import Finding, Rule
 from srvmod.infra.settings.settings import Settings
 
-RULES: tuple[Rule, ...] = (*network.RULES, *cluster.RULES, *pool.RULES, *engine.RULES, *edge.RULES, *monitoring.RULES)
+RULES: tuple[Rule, ...] = (
+    *network.RULES,
+    *cluster.RULES,
+    *pool.RULES,
+    *engine.RULES,
+    *edge.RULES,
+    *placement.RULES,
+    *monitoring.RULES,
+)
 
 
 def check(settings: Settings, raw: Mapping[str, Any], places: Places) -> list[Problem]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from srvmod.infra.labels import METRICS_NAMESPACE
 from srvmod.infra.settings.edge import ChartMode
 from srvmod.infra.settings.monitoring import PrometheusKind
 from srvmod.infra.settings.rules.engine import PRODUCTION
@@ -48,6 +49,17 @@ def chart_fits_the_prometheus(s: Settings) -> Iterator[Finding]:
         )
 
 
+def namespace_of_the_chart(s: Settings) -> Iterator[Finding]:
+    """The chart's Prometheus is where the program installs it."""
+    if s.charts.prometheus_stack is ChartMode.INSTALL and s.monitoring.namespace != METRICS_NAMESPACE:
+        yield Finding(
+            ("monitoring", "namespace"),
+            f"isn't where the program installs Prometheus ({METRICS_NAMESPACE})",
+            f"{METRICS_NAMESPACE}, or charts.prometheusStack: existing",
+            s.monitoring.namespace,
+        )
+
+
 def simulated_aws_has_no_managed_prometheus(s: Settings) -> Iterator[Finding]:
     """The simulated account knows neither the service nor SNS."""
     kind, topic = s.monitoring.prometheus, s.monitoring.alert_topic_arn
@@ -86,6 +98,7 @@ def alerts_reach_somebody(s: Settings) -> Iterator[Finding]:
 RULES: tuple[Rule, ...] = (
     prometheus_has_an_address,
     chart_fits_the_prometheus,
+    namespace_of_the_chart,
     simulated_aws_has_no_managed_prometheus,
     alerts_reach_somebody,
 )

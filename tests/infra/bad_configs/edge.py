@@ -61,6 +61,27 @@ CASES: tuple[Case, ...] = (
         "metrics-server",
     ),
     Case("short streams", {"gateway.maxStreamSeconds": 10}, "srvmod:gateway.maxStreamSeconds", "10", "at least 15"),
+    Case(
+        "streams that outlast a node's update",
+        {"gateway.maxStreamSeconds": 841},
+        "srvmod:gateway.maxStreamSeconds",
+        "841",
+        "from 10 to 840: an Envoy ends its streams before its node goes",
+    ),
+    Case(
+        "an Envoy without a place",
+        {"gateway.replicas": 3},
+        "srvmod:gateway.replicas",
+        "3",
+        "cluster.systemNodes.count: 3; or a larger cluster.systemNodes.instanceType; or at most 2 here",
+    ),
+    Case(
+        "no place to grow",
+        {"gateway.maxReplicas": 6},
+        "srvmod:gateway.maxReplicas",
+        "6",
+        "cluster.systemNodes.count: 6; or a larger cluster.systemNodes.instanceType; or at most 2 here",
+    ),
     Case("no clients", {"gateway.apiClients": []}, "srvmod:gateway.apiClients", "[]", "at least one"),
     Case("client twice", {"gateway.apiClients": ["web", "web"]}, "srvmod:gateway.apiClients", "web", "different names"),
     Case(

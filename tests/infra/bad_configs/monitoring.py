@@ -29,6 +29,13 @@ CASES: tuple[Case, ...] = (
         "http or https",
     ),
     Case(
+        "our Prometheus elsewhere",
+        {"monitoring.namespace": "observability"},
+        "srvmod:monitoring.namespace",
+        "observability",
+        "monitoring, or charts.prometheusStack: existing",
+    ),
+    Case(
         "second Prometheus",
         {
             "monitoring.prometheus": "existing",
