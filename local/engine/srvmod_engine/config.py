@@ -15,6 +15,7 @@ from srvmod_engine.bounds import Bounds, read_bounds
 from srvmod_engine.errors import ConfigError
 from srvmod_engine.model import LoadedModel, load_model
 from srvmod_engine.options import SimOptions
+from srvmod_engine.weight_format import WeightFormat, weight_format
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class EngineConfig:
     block_size: int
     num_blocks: int
     kv_cache_dtype: str
+    weights: WeightFormat
     gpu_memory_utilization: float
     prefix_caching: bool
     chunked_prefill: bool
@@ -196,6 +198,11 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
     except ConfigError as error:
         custom = {}
         problems.found.append(str(error))
+    weights = WeightFormat(None, 2)
+    try:
+        weights = weight_format(loaded.config, quantization=args.quantization, dtype=args.dtype)
+    except ConfigError as error:
+        problems.found.append(str(error))
     if problems.found:
         raise ConfigError("; ".join(problems.found))
     layout = hardware.layout_for(
@@ -206,6 +213,7 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
         max_num_seqs=seqs,
         max_batched_tokens=batched,
         gpu_memory_utilization=args.gpu_memory_utilization,
+        weight_bytes_per_element=weights.bytes_per_element,
     )
     blocks = _blocks(args, problems, shape, layout)
     problems.unless(
@@ -228,6 +236,7 @@ def build_config(args: argparse.Namespace, env: Mapping[str, str], sim: SimOptio
         block_size=block,
         num_blocks=blocks,
         kv_cache_dtype=args.kv_cache_dtype,
+        weights=weights,
         gpu_memory_utilization=args.gpu_memory_utilization,
         prefix_caching=args.enable_prefix_caching is not False,
         chunked_prefill=chunked,
@@ -280,6 +289,8 @@ def summary(config: EngineConfig) -> dict[str, Any]:
         "block_size": config.block_size,
         "num_gpu_blocks": config.num_blocks,
         "kv_cache_dtype": config.kv_cache_dtype,
+        "quantization": config.weights.method,
+        "weight_bytes_per_element": config.weights.bytes_per_element,
         "instance": config.sim.instance,
         "step_model": config.sim.step_model,
         "time_scale": config.sim.time_scale,

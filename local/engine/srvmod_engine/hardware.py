@@ -50,6 +50,7 @@ def layout_for(
     max_num_seqs: int,
     max_batched_tokens: int,
     gpu_memory_utilization: float,
+    weight_bytes_per_element: float,
 ) -> Layout:
     """An engine on its hardware, in the capacity model's terms.
 
@@ -67,6 +68,7 @@ def layout_for(
             max_num_seqs=max_num_seqs,
             max_num_batched_tokens=max_batched_tokens,
             gpu_memory_utilization=gpu_memory_utilization,
+            weight_bytes_per_element=weight_bytes_per_element,
         )
     except CapacityError as error:
         raise ConfigError(str(error)) from None

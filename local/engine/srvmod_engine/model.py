@@ -46,6 +46,8 @@ class LoadedModel:
     bytes: int
     tensors: int
     has_kv_scales: bool
+    config: dict[str, Any]
+    """config.json of the model that is pretended."""
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -93,7 +95,8 @@ def load_model(folder: Path, load_format: str) -> LoadedModel:
     stand_in = folder / STAND_IN
     if stand_in.exists():
         described = _read_json(stand_in)
-        shape = shape_from_config(str(described.get("name", "unnamed")), described.get("config", {}), str(stand_in))
+        config = described.get("config", {})
+        shape = shape_from_config(str(described.get("name", "unnamed")), config, str(stand_in))
     else:
         shape = shape_from_config(folder.name, config, str(folder / "config.json"))
     names: list[str] = []
@@ -111,4 +114,4 @@ def load_model(folder: Path, load_format: str) -> LoadedModel:
             if absent := sorted(wanted - {file.name for file in files}):
                 raise WeightsError(f"{folder}: {index.name} names {', '.join(absent)}, which is not there")
     scales = any(name.endswith((".k_scale", ".v_scale")) for name in names)
-    return LoadedModel(shape, stand_in.exists(), total, len(names), scales)
+    return LoadedModel(shape, stand_in.exists(), total, len(names), scales, config)

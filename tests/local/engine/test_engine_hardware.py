@@ -1,12 +1,14 @@
 """Blocks and step times are those of the capacity room, and the image has what that needs."""
 
 import ast
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from srvmod_engine.config import summary
 from srvmod_engine.errors import ConfigError
 from srvmod_engine.hardware import instances
 from srvmod_engine.options import SimOptions
@@ -14,6 +16,7 @@ from srvmod_engine.step_model import StepBatch, load_step_model
 
 from srvmod.capacity import kv_room, step_time
 from srvmod.contract import LLAMA_3_70B, P5_48XLARGE
+from srvmod.local.engine import tiny_weights
 
 from .rig import make_config
 
@@ -87,3 +90,70 @@ def test_what_is_imported_of_the_rooms_is_in_the_image() -> None:
                 assert name.partition(".")[0] in allowed, f"{file}: {name} isn't in the engine's image"
                 rooms = name.split(".")[1:2] if name.startswith("srvmod.") else []
                 assert set(rooms) <= {"contract", "capacity"}, f"{file}: {name} isn't in the engine's image"
+
+
+def _checkpoint(folder: Path, **config: object) -> Path:
+    """A folder with the config.json of a Llama 3 70B checkpoint and these keys."""
+    shape = {key: value for key, value in tiny_weights.LLAMA_3_70B.items() if key != "quantization_config"}
+    (folder / "config.json").write_text(json.dumps({**shape, **config}))
+    return folder
+
+
+FP8_TENSORS = {"num_bits": 8, "type": "float"}
+GROUPS = {"group_0": {"weights": FP8_TENSORS, "input_activations": FP8_TENSORS}}
+
+
+@pytest.mark.parametrize(
+    ("config", "flags", "method", "size"),
+    [
+        ({}, [], None, 2),
+        ({"torch_dtype": "bfloat16"}, ["--dtype=half"], None, 2),
+        ({}, ["--quantization=fp8"], "fp8", 1),
+        ({}, ["-q", "fp8_per_block"], "fp8_per_block", 1),
+        ({"quantization_config": {"quant_method": "fp8"}}, [], "fp8", 1),
+        ({"quantization_config": {"quant_method": "compressed-tensors", "config_groups": GROUPS}}, [],
+         "compressed-tensors", 1),
+        ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}}, ["-q=modelopt"], "modelopt", 1),
+    ],
+)  # fmt: skip
+def test_weights_are_as_large_as_the_checkpoint_says(
+    tmp_path: Path, config: dict[str, object], flags: list[str], method: str | None, size: float
+) -> None:
+    found = make_config(_checkpoint(tmp_path, **config), "--load-format=dummy", *flags, sim=SimOptions())
+    assert (found.weights.method, found.layout.weight_bytes_per_element) == (method, size)
+    assert found.num_blocks == kv_room(LLAMA_3_70B, found.layout).blocks
+    told = summary(found)
+    assert (told["quantization"], told["weight_bytes_per_element"]) == (method, size)
+
+
+def test_a_bf16_checkpoint_has_less_room_and_longer_steps(weights: Path, tmp_path: Path) -> None:
+    fp8 = make_config(weights, sim=SimOptions())
+    bf16 = make_config(_checkpoint(tmp_path), "--load-format=dummy", sim=SimOptions())
+    assert fp8.weights.method == "fp8"
+    # 68.45 G weights take another byte each, a quarter of it on each GPU, and a token's KV cache 40,960 bytes there.
+    assert (fp8.num_blocks - bf16.num_blocks) * 16 == pytest.approx(68.45e9 / 4 / 40_960, rel=1e-3)
+    batch = StepBatch(10, 7_000, 0, 0, 0)
+    assert load_step_model(bf16).seconds(batch) > load_step_model(fp8).seconds(batch) * 1.2
+
+
+@pytest.mark.parametrize(
+    ("config", "flags", "said"),
+    [
+        ({}, ["-q=auto_awq"], "Unknown quantization method: auto_awq. Must be one of"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, [], "Unknown quantization method: gptq"),
+        ({"quantization_config": {"quant_method": "fp8"}}, ["-q=modelopt"], "model config (fp8) does not match"),
+        ({}, ["-q=modelopt"], "no quantization_config"),
+        ({}, ["--dtype=float32"], "--dtype float32"),
+        ({"quantization_config": {"quant_method": "compressed-tensors", "config_groups": {
+            "group_0": {"weights": {"num_bits": 4}}}}}, [], "[(4, 16)] bits"),
+        ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}}, [], "weight_bytes_per_element"),
+        ({"quantization_config": {"quant_method": "modelopt"}}, [], "quant_algo missing"),
+        ({"quantization_config": ["fp8"]}, [], "quantization_config in config.json"),
+    ],
+)  # fmt: skip
+def test_weights_that_the_simulation_can_not_size_are_refused(
+    tmp_path: Path, config: dict[str, object], flags: list[str], said: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_config(_checkpoint(tmp_path, **config), "--load-format=dummy", *flags, sim=SimOptions())
+    assert said in str(caught.value)
