@@ -184,7 +184,9 @@ class ClusterSettings(Section):
     ] = ()
     """Networks that may reach a public API endpoint."""
     endpoint_private_access_cidrs: Annotated[
-        tuple[Cidr4, ...], LIST, Allowed("a list of different IPv4 networks", also=_unique)
+        tuple[Cidr4, ...],
+        LIST,
+        Allowed("a list of different IPv4 networks without host bits, such as [10.20.0.0/16]", also=_unique),
     ] = ()
     """Networks inside or joined to the VPC (runners, a tunnel, a VPN) that may reach the private API endpoint. The
     cluster's own nodes always may; nobody else may unless named here."""
@@ -192,7 +194,11 @@ class ClusterSettings(Section):
     """Access entries. Whoever creates the cluster gets none of its own, so the deploying role has to be one of them,
     with scope clusterAdmin."""
     plan_roles: Annotated[
-        tuple[PrincipalArn, ...], LIST, Allowed("a list of different ARNs of IAM roles", also=_unique)
+        tuple[PrincipalArn, ...],
+        LIST,
+        Allowed(
+            "a list of different ARNs of IAM roles, such as [arn:aws:iam::111122223333:role/srvmod-plan]", also=_unique
+        ),
     ] = ()
     """Roles that preview and look for drift: they may read what the program declares in the cluster, its Secrets
     included, and change nothing."""

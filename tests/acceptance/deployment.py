@@ -271,11 +271,19 @@ def deployed(env: str, folder: Path, change: Change) -> Iterator[tuple[Deploymen
 
 
 def _principals(deployment: Deployment, settings: Settings) -> None:
-    """The roles of people, which exist before any stack: EKS refuses an access entry for one that doesn't."""
-    for admin in settings.cluster.admins:
-        name = admin.principal_arn.rpartition("/")[2]
-        trust = {"Version": "2012-10-17", "Statement": []}
-        deployment.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust))
+    """The roles of people and plans, which exist before any stack: EKS refuses an access entry for one that doesn't.
+    The first of the admins deploys, as docs/first-day.md says."""
+    cluster, trust = settings.cluster, json.dumps({"Version": "2012-10-17", "Statement": []})
+    for arn in (*(admin.principal_arn for admin in cluster.admins), *cluster.plan_roles):
+        if ":role/" in arn:
+            deployment.client("iam").create_role(RoleName=arn.rpartition("/")[2], AssumeRolePolicyDocument=trust)
+    deployer = cluster.admins[0].principal_arn if cluster.admins else ""
+    if ":role/" in deployer:
+        session = deployment.client("sts").assume_role(RoleArn=deployer, RoleSessionName="up")["Credentials"]
+        deployment.variables |= {
+            "AWS_ACCESS_KEY_ID": session["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
+        }
 
 
 def _variables(deployment: Deployment) -> dict[str, str]:

@@ -16,7 +16,9 @@ import pytest
 import regex
 from boto3.session import Session
 from moto.core.base_backend import BackendDict
+from pulumi import ResourceOptions, ResourceTransformArgs
 
+from srvmod.infra.aws.access import without_hidden_admin
 from srvmod.infra.render.recorder import Graph, Recorded
 from srvmod.local.aws.serve import serve
 from tests.infra.aws_template import PLACEHOLDER
@@ -25,6 +27,7 @@ from tests.local.simulated_aws import conftest as simulated
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 CLUSTER = "eks:index:Cluster"
+HIDDEN_ADMIN = "bootstrapClusterCreatorAdminPermissions"
 Outputs = dict[str, dict[str, Any]]
 
 
@@ -89,13 +92,16 @@ class Account:
             "name": inputs["name"], "version": inputs["version"], "roleArn": self._role(), "tags": inputs["tags"],
             "vpcConfig": {"subnetIds": inputs["privateSubnetIds"], "endpointPrivateAccess": True,
                           "endpointPublicAccess": inputs["endpointPublicAccess"]},
-            "accessConfig": {"authenticationMode": "API"}, "upgradePolicy": inputs["upgradePolicy"],
+            "accessConfig": {"authenticationMode": inputs["authenticationMode"], HIDDEN_ADMIN: True}, "upgradePolicy": inputs["upgradePolicy"],
             "enabledClusterLogTypes": inputs["enabledClusterLogTypes"], "bootstrapSelfManagedAddons": False,
             "deletionProtection": inputs["deletionProtection"],
             "kubernetesNetworkConfig": {"serviceIpv4Cidr": inputs["kubernetesServiceIpAddressRange"]},
             "encryptionConfig": {"provider": {"keyArn": inputs["encryptionConfigKeyArn"]}, "resources": ["secrets"]},
         }  # fmt: skip
-        made = self.engine.create("aws:eks/cluster:Cluster", resource.name, given)
+        kind = "aws:eks/cluster:Cluster"
+        found = without_hidden_admin(ResourceTransformArgs(True, kind, resource.name, given, ResourceOptions()))
+        assert found is not None
+        made = self.engine.create(kind, resource.name, dict(found.props))
         return {**made["state"], "securityGroupId": made["state"]["vpcConfig"]["clusterSecurityGroupId"]}
 
     def _role(self) -> str:
@@ -151,12 +157,20 @@ def test_calls_are_what_the_services_models_allow(monkeypatch: pytest.MonkeyPatc
             monkeypatch.setenv(f"AWS_{name}", value)
         from pulumi.runtime.proto import provider_pb2 as pb
 
+        admins = boto3.client("iam", region_name="us-east-1")
+        cluster = settings_of("prod").cluster
+        # the company's own, there before the stack
+        for arn in (*(admin.principal_arn for admin in cluster.admins), *cluster.plan_roles):
+            name = arn.rpartition("/")[2]
+            admins.create_role(RoleName=name, AssumeRolePolicyDocument=simulated.trust("ec2.amazonaws.com"))
+        # One of the admins deploys, as docs/first-day.md says: its entry must not be there already.
+        session = boto3.client("sts", region_name="us-east-1").assume_role(
+            RoleArn=cluster.admins[0].principal_arn, RoleSessionName="up"
+        )["Credentials"]
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", session["AccessKeyId"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", session["SecretAccessKey"])
         provider = AwsProvider()
         provider.Configure(pb.ConfigureRequest(args=write({"region": "us-east-1"})), simulated.Context())
-        admins = boto3.client("iam", region_name="us-east-1")
-        for admin in settings_of("prod").cluster.admins:  # the company's own, there before the stack
-            name = admin.principal_arn.rpartition("/")[2]
-            admins.create_role(RoleName=name, AssumeRolePolicyDocument=simulated.trust("ec2.amazonaws.com"))
         account = Account(graph("prod"), simulated.Engine(provider))
         account.make()
     finally:

@@ -50,7 +50,7 @@ def test_counts_follow_the_network(env: str) -> None:
     units = {line.key: line.units for line in picture(settings_of(env)).lines}
     assert units["natGateway"] == {"dev": 1, "staging": 3, "prod": 3}[env]
     assert units["interfaceEndpoint"] % 3 == 0
-    assert units["systemNode"] == settings_of(env).cluster.system_nodes.min
+    assert units["systemNode"] == settings_of(env).cluster.system_nodes.count
 
 
 @pytest.mark.parametrize("load", [0.0, -1.0, 1.5, float("nan")])

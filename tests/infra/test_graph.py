@@ -5,10 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from srvmod.contract import ENGINES_PER_NODE, GPUS_PER_NODE
+from srvmod.infra.aws.access import key_of
+from srvmod.infra.aws.names import Account
 from srvmod.infra.render.recorder import UNKNOWN, Graph, Recorded
 from tests.infra.environment import ENVIRONMENTS, graph, settings_of
 
 PROVIDERS = {"aws": "pulumi:providers:aws", "kubernetes": "pulumi:providers:kubernetes"}
+INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 """The AWS SDK warns about each of its own deprecated classes when a module is first used."""
 
@@ -70,6 +73,57 @@ def test_provider_is_bound_to_the_stacks_account(env: str) -> None:
 def test_cluster_identifier_is_set(env: str) -> None:
     provider = one(graph(env), "pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == settings_of(env).cluster_name
+
+
+@everywhere
+def test_nobody_is_an_admin_for_having_made_the_cluster(env: str) -> None:
+    """What the transform does is shown by the simulated account (test_aws_calls) and through the engine."""
+    cluster = one(graph(env), "eks:index:Cluster")
+    assert len(graph(env).requests[cluster.urn].transforms) == 1
+
+
+@both
+@everywhere
+def test_whoever_deploys_may_enter_before_and_after_everything_inside(env: str, known: bool) -> None:
+    """Entries, their policies and the ways into the private API are there before the first object, and go after it."""
+    recorded = graph(env, known=known)
+    reachable = _reachable(recorded, one(recorded, "pulumi:providers:kubernetes"))
+    needed = [
+        *recorded.of_type("aws:eks/accessPolicyAssociation:AccessPolicyAssociation"),
+        *(r for r in recorded.of_type("aws:eks/accessEntry:AccessEntry") if r.inputs["type"] == "STANDARD"),
+        *(r for r in recorded.of_type(INGRESS) if r.name.startswith("cluster-api-")),
+    ]
+    cluster = settings_of(env).cluster
+    networks = len(cluster.endpoint_private_access_cidrs)
+    assert len(needed) == 2 * len(cluster.admins) + len(cluster.plan_roles) + networks
+    assert [r.urn for r in needed if r.urn not in reachable] == []
+
+
+@pytest.mark.parametrize("env", ["dev", "staging", "prod"])
+def test_a_runner_in_the_vpc_reaches_the_private_api(env: str) -> None:
+    recorded, settings = graph(env), settings_of(env)
+    rules = [rule.inputs for rule in recorded.of_type(INGRESS) if rule.name.startswith("cluster-api-")]
+    assert [rule["cidrIpv4"] for rule in rules] == [str(settings.network.cidr)]
+    for rule in rules:
+        assert rule["securityGroupId"] == "<cluster:securityGroupId>"
+        assert (rule["ipProtocol"], rule["fromPort"], rule["toPort"]) == ("tcp", 443, 443)
+
+
+def test_principals_of_one_name_have_resources_of_their_own() -> None:
+    account, other = Account("444455556666", "us-east-1"), "arn:aws:iam::777788889999:role/deployer"
+    same = [account.role("deployer"), account.role("team-a/deployer"), account.role("team-b/deployer"), other,
+            other.replace(":role/", ":user/")]  # fmt: skip
+    keys = [key_of(account, arn) for arn in same]
+    assert keys[0] == "deployer"
+    assert len(set(keys)) == len(same)
+
+
+@everywhere
+def test_system_nodes_can_be_replaced_before_they_go_and_their_number_changed(env: str) -> None:
+    group = one(graph(env), "aws:eks/nodeGroup:NodeGroup")
+    assert "nodeGroupName" not in group.inputs, "a second group of this name couldn't be made beside the first"
+    assert set(group.inputs["scalingConfig"].values()) == {settings_of(env).cluster.system_nodes.count}
+    assert list(graph(env).requests[group.urn].ignoreChanges) == []
 
 
 @both

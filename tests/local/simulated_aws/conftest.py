@@ -129,12 +129,13 @@ def start(state: Path | None = None, endpoint: tuple[str, str] | None = ENDPOINT
 _SESSION = Session("AKIATEST", "secret", region_name=REGION)
 
 
-def clients(server: Server) -> Callable[[str], Any]:
-    """client(service) for a server; each is made once, since a client of EC2 takes half a second and 30 MB."""
+def clients(server: Server, key: str = "AKIATEST") -> Callable[[str], Any]:
+    """client(service) for a server; each is made once, since a client of EC2 takes half a second and 30 MB. `key` is
+    the caller's access key."""
 
     @lru_cache
     def client(service: str) -> Any:
-        return _SESSION.client(service, endpoint_url=server.url)
+        return _SESSION.client(service, endpoint_url=server.url, aws_access_key_id=key, aws_secret_access_key="secret")
 
     return client
 

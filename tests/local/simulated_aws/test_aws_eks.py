@@ -14,6 +14,8 @@ from .conftest import ACCOUNT, ENDPOINT, clients, start, trust
 
 Client = Callable[[str], Any]
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/eks"
+CREATOR = f"arn:aws:iam::{ACCOUNT}:user/moto"
+"""Who calls here: moto's answer for an access key that it doesn't know."""
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
@@ -92,8 +94,43 @@ def test_access_entries_and_policies(client: Client, cluster: dict[str, Any]) ->
         eks.associate_access_policy(clusterName="c", principalArn=ROLE, policyArn=ADMIN + "x", accessScope=scope)
     with pytest.raises(ClientError, match=r"principalArn: role .*nobody"):
         eks.create_access_entry(clusterName="c", principalArn=f"arn:aws:iam::{ACCOUNT}:role/nobody", type="EC2_LINUX")
+    with pytest.raises(ClientError, match=r"kubernetesGroups: \['system:masters'\]"):
+        eks.create_access_entry(clusterName="c", principalArn=f"{CREATOR}s", kubernetesGroups=["system:masters"])
     eks.delete_access_entry(clusterName="c", principalArn=ROLE)
-    assert eks.list_access_entries(clusterName="c")["accessEntries"] == []
+    assert ROLE not in eks.list_access_entries(clusterName="c")["accessEntries"]
+
+
+def test_the_creator_is_an_admin_unless_the_call_says_no(
+    client: Client, cluster: dict[str, Any], subnets: list[str]
+) -> None:
+    eks = client("eks")
+    found = eks.list_associated_access_policies(clusterName="c", principalArn=CREATOR)["associatedAccessPolicies"]
+    assert [p["policyArn"] for p in found] == [ADMIN]
+    with pytest.raises(eks.exceptions.ResourceInUseException, match=CREATOR):
+        eks.create_access_entry(clusterName="c", principalArn=CREATOR)
+    access = {"bootstrapClusterCreatorAdminPermissions": False}
+    made = {"name": "quiet", "roleArn": ROLE, "resourcesVpcConfig": {"subnetIds": subnets}}
+    with pytest.raises(ClientError, match="must be true"):
+        eks.create_cluster(**made, accessConfig=access)
+    eks.create_cluster(**made, accessConfig={**access, "authenticationMode": "API"})
+    assert eks.list_access_entries(clusterName="quiet")["accessEntries"] == []
+    eks.delete_cluster(name="quiet")
+
+
+def test_a_session_of_a_role_creates_as_the_role_with_its_path(
+    server: Server, client: Client, subnets: list[str]
+) -> None:
+    made = client("iam").create_role(
+        Path="/platform/", RoleName="deployer", AssumeRolePolicyDocument=trust("eks.amazonaws.com")
+    )["Role"]["Arn"]
+    key = client("sts").assume_role(RoleArn=made, RoleSessionName="ci")["Credentials"]["AccessKeyId"]
+    deployer = clients(server, key)("eks")
+    deployer.create_cluster(
+        name="of-a-role", roleArn=ROLE, resourcesVpcConfig={"subnetIds": subnets},
+        accessConfig={"authenticationMode": "API"},
+    )  # fmt: skip
+    assert deployer.list_access_entries(clusterName="of-a-role")["accessEntries"] == [made]
+    deployer.delete_cluster(name="of-a-role")
 
 
 def test_addons_and_pod_identities(client: Client, cluster: dict[str, Any]) -> None:
@@ -122,6 +159,12 @@ def test_a_cluster_with_a_node_group_or_protection_stays(
     eks.create_nodegroup(clusterName="c", nodegroupName="g", nodeRole=ROLE, subnets=subnets, scalingConfig=sizes)
     with pytest.raises(ClientError, match="nodegroups attached"):
         eks.delete_cluster(name="c")
+    with pytest.raises(ClientError, match="Minimum capacity 3 can't be greater than desired size 2"):
+        eks.update_nodegroup_config(clusterName="c", nodegroupName="g", scalingConfig={"minSize": 3})
+    with pytest.raises(ClientError, match="desired capacity 2 can't be greater than max size 1"):
+        eks.update_nodegroup_config(clusterName="c", nodegroupName="g", scalingConfig={"minSize": 1, "maxSize": 1})
+    with pytest.raises(eks.exceptions.ResourceInUseException, match="NodeGroup already exists"):
+        eks.create_nodegroup(clusterName="c", nodegroupName="g", nodeRole=ROLE, subnets=subnets, scalingConfig=sizes)
     eks.update_nodegroup_config(clusterName="c", nodegroupName="g", scalingConfig={"maxSize": 4})
     assert eks.describe_nodegroup(clusterName="c", nodegroupName="g")["nodegroup"]["scalingConfig"]["maxSize"] == 4
     eks.delete_nodegroup(clusterName="c", nodegroupName="g")
