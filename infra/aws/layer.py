@@ -142,7 +142,8 @@ def _metrics(
         protect = settings.cluster.deletion_protection
         return ManagedPrometheus("metrics", ManagedPrometheusArgs(names, cluster_name, protect), opts)
     if monitoring.alert_topic_arn and settings.charts.prometheus_stack is ChartMode.INSTALL:
-        return AlertPublisher("alerts", AlertPublisherArgs(names, cluster_name, monitoring.alert_topic_arn), opts)
+        topics = [arn for arn in (monitoring.alert_topic_arn, monitoring.heartbeat_topic_arn) if arn]
+        return AlertPublisher("alerts", AlertPublisherArgs(names, cluster_name, topics), opts)
     return None
 
 

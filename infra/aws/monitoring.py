@@ -1,5 +1,6 @@
 """Amazon Managed Service for Prometheus, and what Prometheus, KEDA and Alertmanager may do in AWS."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -20,11 +21,11 @@ from srvmod.infra.labels import (
 
 @dataclass(frozen=True)
 class AlertPublisherArgs:
-    """`topic_arn` is the SNS topic that the installed Alertmanager publishes to."""
+    """`topic_arns` are the SNS topics that the installed Alertmanager publishes to."""
 
     names: Names
     cluster_name: pulumi.Input[str]
-    topic_arn: str
+    topic_arns: Sequence[str]
 
 
 class AlertPublisher(pulumi.ComponentResource):
@@ -39,7 +40,7 @@ class AlertPublisher(pulumi.ComponentResource):
             args.cluster_name,
             "alertmanager",
             account=(METRICS_NAMESPACE, ALERTMANAGER_ACCOUNT),
-            policy=monitoring.publish(args.topic_arn),
+            policy=monitoring.publish(args.topic_arns),
         )
         self.register_outputs({})
 

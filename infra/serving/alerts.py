@@ -14,13 +14,15 @@ from srvmod.infra.serving.documents import alerts as documents
 @dataclass(frozen=True)
 class AlertsArgs:
     """`operated`: a Prometheus operator scrapes. With `amazon` its workspace evaluates the rules, and `aws` is the
-    provider to declare them with. `topic_arn` is the SNS topic that alerts go to, if any."""
+    provider to declare them with. `topic_arn` is the SNS topic that alerts go to, if any, and `heartbeat_arn` that of
+    the one that always fires."""
 
     fleet: alert_rules.Fleet
     operated: bool
     amazon: ManagedPrometheus | None
     aws: pulumi.ProviderResource
     topic_arn: str | None
+    heartbeat_arn: str | None = None
 
 
 class Alerts(pulumi.ComponentResource):
@@ -37,7 +39,7 @@ class Alerts(pulumi.ComponentResource):
         elif args.operated:
             declare(f"{name}-rules", documents.prometheus_rule(args.fleet), child)
             if args.topic_arn:
-                declare(f"{name}-route", documents.alertmanager_config(args.topic_arn), child)
+                declare(f"{name}-route", documents.alertmanager_config(args.topic_arn, args.heartbeat_arn), child)
         else:
             declare(f"{name}-rules", documents.config_map(args.fleet), child)
             pulumi.log.warn(
@@ -58,6 +60,6 @@ class Alerts(pulumi.ComponentResource):
             aws.amp.AlertManagerDefinition(
                 f"{name}-route",
                 workspace_id=amazon.workspace_id,
-                definition=documents.amazon_alertmanager(args.topic_arn),
+                definition=documents.amazon_alertmanager(args.topic_arn, args.heartbeat_arn),
                 opts=child,
             )

@@ -67,11 +67,13 @@ def _watched(settings: Settings, cloud: Cloud, platform: Platform, engines: Engi
                 ttft_target_seconds=settings.slo.ttft_ms / 1e3,
                 runbooks=monitoring.runbooks,
                 receiver=monitoring.alert_receiver,
+                heartbeat=monitoring.heartbeat_topic_arn is not None,
             ),
             operated=monitoring.prometheus is not PrometheusKind.EXISTING,
             amazon=cloud.metrics,
             aws=cloud.aws,
             topic_arn=monitoring.alert_topic_arn,
+            heartbeat_arn=monitoring.heartbeat_topic_arn,
         ),
         pulumi.ResourceOptions(provider=cloud.kubernetes, depends_on=[*platform.ready, platform.prometheus]),
     )

@@ -27,6 +27,13 @@ WebAddress = Annotated[
 ]
 
 
+TopicArn = Annotated[
+    str,
+    Field(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"),
+    Allowed("the ARN of an SNS topic, such as arn:aws:sns:us-east-1:111122223333:llm-on-call"),
+]
+
+
 class MonitoringSettings(Section):
     """Which Prometheus sees the engines, and who hears of an alert."""
 
@@ -37,15 +44,11 @@ class MonitoringSettings(Section):
     namespace: Name = METRICS_NAMESPACE
     """Namespace of the Prometheus that collects: beside the gateway's the only one that reaches engines and weight
     caches. The program's own is in `monitoring`."""
-    alert_topic_arn: (
-        Annotated[
-            str,
-            Field(pattern=r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$"),
-            Allowed("the ARN of an SNS topic, such as arn:aws:sns:us-east-1:111122223333:llm-on-call"),
-        ]
-        | None
-    ) = None
+    alert_topic_arn: TopicArn | None = None
     """SNS topic that alerts are published to."""
+    heartbeat_topic_arn: TopicArn | None = None
+    """SNS topic that gets a message every five minutes as long as rules are evaluated and alerts get out: an alarm on
+    its silence, outside the cluster, hears when they don't. Never a person's topic."""
     alert_receiver: Name | None = None
     """Receiver of an Alertmanager that somebody else configures: each alert has it as label `receiver`."""
     runbooks: WebAddress | None = None

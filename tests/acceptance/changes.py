@@ -133,6 +133,11 @@ MUTABLE = (
     Case("monitoring.namespace", "observability"),
     Case("monitoring.address", "http://another.monitoring.svc:9090"),
     Case("monitoring.alertTopicArn", "arn:aws:sns:us-east-1:111122223333:llm-on-call"),
+    Case(
+        "monitoring.heartbeatTopicArn",
+        "arn:aws:sns:us-east-1:111122223333:llm-heartbeat",
+        {"monitoring.alertTopicArn": "arn:aws:sns:us-east-1:111122223333:llm-on-call"},
+    ),
     Case("monitoring.alertReceiver", "llm-on-call", alone=True),
     Case("monitoring.runbooks", "https://docs.example.com/runbooks"),
     Case("images.registry", MIRROR),

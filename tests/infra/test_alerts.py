@@ -98,6 +98,27 @@ def test_both_alertmanagers_publish_to_the_topic_in_its_region() -> None:
     assert ours["route"]["receiver"] == ours["receivers"][0]["name"] == amazon["route"]["receiver"]
 
 
+def test_heartbeats_go_to_their_own_topic_where_there_is_one() -> None:
+    heart = TOPIC.replace("on-call", "heartbeat")
+    assert "AlertsGetOut" not in BY_NAME
+    [group] = [one for one in alerts.groups(Fleet(8, 12, heartbeat=True)) if one["name"] == "srvmod-heartbeat"]
+    [rule] = group["rules"]
+    assert (rule["alert"], rule["expr"], rule["labels"]["severity"]) == ("AlertsGetOut", "vector(1)", "heartbeat")
+    assert "for" not in rule
+    assert (ROOT / rule["annotations"]["runbook"]).is_file()
+    assert "heartbeat" not in str(alerts.alertmanager_config(TOPIC)) + alerts.amazon_alertmanager(TOPIC)
+    ours = alerts.alertmanager_config(TOPIC, heart)["spec"]
+    amazon = yaml.safe_load(yaml.safe_load(alerts.amazon_alertmanager(TOPIC, heart))["alertmanager_config"])
+    assert [one["name"] for one in ours["receivers"]] == [one["name"] for one in amazon["receivers"]]
+    [_, route] = ours["route"]["routes"]
+    [_, managed] = amazon["route"]["routes"]
+    assert route["matchers"] == [{"name": "severity", "value": "heartbeat", "matchType": "="}]
+    assert managed["matchers"] == ['severity="heartbeat"']
+    assert (route["receiver"], route["repeatInterval"]) == (managed["receiver"], managed["repeat_interval"])
+    assert ours["receivers"][1]["snsConfigs"][0]["topicARN"] == heart
+    assert amazon["receivers"][1]["sns_configs"][0]["topic_arn"] == heart
+
+
 def test_monitors_name_ports_that_pods_have() -> None:
     ports = {monitor["metadata"]["name"]: monitor["spec"]["podMetricsEndpoints"] for monitor in metrics.pod_monitors()}
     assert {name: point["port"] for name, [point] in ports.items()} == {

@@ -1,13 +1,15 @@
 """What Prometheus, KEDA and Alertmanager may do in AWS."""
 
+from collections.abc import Sequence
+
 import pulumi
 
 from srvmod.infra.aws.documents.statements import Document, allow, document, to_json
 
 
-def publish(topic_arn: str) -> Document:
-    """Alertmanager: publish to the alerts' topic."""
-    return document(allow("PublishAlerts", ["sns:Publish"], [topic_arn]))
+def publish(topic_arns: Sequence[str]) -> Document:
+    """Alertmanager: publish to the topics of alerts and heartbeats."""
+    return document(allow("PublishAlerts", ["sns:Publish"], list(topic_arns)))
 
 
 def write(workspace_arn: pulumi.Output[str]) -> pulumi.Output[str]:

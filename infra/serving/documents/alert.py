@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from srvmod.contract import ENGINES_PER_NODE
 from srvmod.infra.serving.documents.metrics import ITL_TARGET_SECONDS, TTFT_TARGET_SECONDS
 
-PAGE, TICKET = "page", "ticket"
+PAGE, TICKET, HEARTBEAT = "page", "ticket", "heartbeat"
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Fleet:
     runbooks: str | None = None
     receiver: str | None = None
     engines_per_node: int = ENGINES_PER_NODE.value
+    heartbeat: bool = False
+    """Whether an alert fires always, for those who watch for its silence."""
 
 
 @dataclass(frozen=True)

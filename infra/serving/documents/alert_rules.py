@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from srvmod.infra.labels import ENGINE, SERVING, WEIGHT_CACHE
 from srvmod.infra.serving.documents import scaler
-from srvmod.infra.serving.documents.alert import PAGE, TICKET, Alert, Fleet
+from srvmod.infra.serving.documents.alert import HEARTBEAT, PAGE, TICKET, Alert, Fleet
 from srvmod.infra.serving.documents.machine_alerts import gateway, nodes
 from srvmod.infra.serving.documents.metrics import (
     ITL,
@@ -193,10 +193,26 @@ def scaling(fleet: Fleet) -> list[Alert]:
     ]
 
 
+def heartbeat(fleet: Fleet) -> list[Alert]:
+    """Fires always: rules are evaluated, and Alertmanager's messages get out."""
+    return [
+        Alert(
+            "AlertsGetOut",
+            "vector(1)",
+            0,
+            HEARTBEAT,
+            "alerts are evaluated and get out",
+            "No alarm by itself: its absence is one.",
+            "alerts-silent.md",
+        )
+    ] * fleet.heartbeat
+
+
 GROUPS: Mapping[str, Callable[[Fleet], list[Alert]]] = {
     "latency": latency,
     "engines": engines,
     "scaling": scaling,
     "nodes": nodes,
     "gateway": gateway,
+    "heartbeat": heartbeat,
 }

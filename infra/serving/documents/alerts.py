@@ -3,12 +3,13 @@
 import yaml
 
 from srvmod.infra.labels import SERVING, Object, metadata
-from srvmod.infra.serving.documents.alert_rules import GROUPS, TICKET, Alert, Fleet
+from srvmod.infra.serving.documents.alert_rules import GROUPS, HEARTBEAT, TICKET, Alert, Fleet
 from srvmod.infra.serving.documents.metrics import MONITORING_GROUP
 
 RUNBOOKS = "docs/runbooks"
 RULES_FILE = "srvmod.rules.yaml"
 NAME = "engine-alerts"
+HEARTBEAT_MINUTES = 5
 
 
 def groups(fleet: Fleet) -> list[Object]:
@@ -16,6 +17,7 @@ def groups(fleet: Fleet) -> list[Object]:
     return [
         {"name": f"srvmod-{name}", "rules": [_rule(alert, fleet) for alert in alerts(fleet)]}
         for name, alerts in GROUPS.items()
+        if alerts(fleet)
     ]
 
 
@@ -61,8 +63,9 @@ def config_map(fleet: Fleet) -> Object:
     }
 
 
-def alertmanager_config(topic_arn: str) -> Object:
-    """AlertmanagerConfig: this namespace's alerts go to an SNS topic, pages again every hour, tickets once a day."""
+def alertmanager_config(topic_arn: str, heartbeat_arn: str | None = None) -> Object:
+    """AlertmanagerConfig: this namespace's alerts go to an SNS topic, pages again every hour, tickets once a day; the
+    one that always fires goes to a topic of its own, again and again."""
     return {
         "apiVersion": "monitoring.coreos.com/v1alpha1",
         "kind": "AlertmanagerConfig",
@@ -79,28 +82,46 @@ def alertmanager_config(topic_arn: str) -> Object:
                         "receiver": "sns",
                         "matchers": [{"name": "severity", "value": TICKET, "matchType": "="}],
                         "repeatInterval": "24h",
-                    }
+                    },
+                    *([_heartbeat_route()] if heartbeat_arn else []),
                 ],
             },
             "receivers": [
                 {
-                    "name": "sns",
+                    "name": name,
                     "snsConfigs": [
                         {
-                            "topicARN": topic_arn,
-                            "sigv4": {"region": topic_arn.split(":")[3]},
+                            "topicARN": arn,
+                            "sigv4": {"region": arn.split(":")[3]},
                             "sendResolved": True,
                         }
                     ],
                 }
+                for name, arn in (("sns", topic_arn), (HEARTBEAT, heartbeat_arn))
+                if arn
             ],
         },
     }
 
 
-def amazon_alertmanager(topic_arn: str) -> str:
+def _heartbeat_route() -> Object:
+    return {
+        "receiver": HEARTBEAT,
+        "matchers": [{"name": "severity", "value": HEARTBEAT, "matchType": "="}],
+        "groupInterval": f"{HEARTBEAT_MINUTES}m",
+        "repeatInterval": f"{HEARTBEAT_MINUTES}m",
+    }
+
+
+def amazon_alertmanager(topic_arn: str, heartbeat_arn: str | None = None) -> str:
     """Amazon's Alertmanager definition: its configuration is text inside YAML."""
-    sns = {"topic_arn": topic_arn, "sigv4": {"region": topic_arn.split(":")[3]}, "send_resolved": True}
+    every = f"{HEARTBEAT_MINUTES}m"
+    heartbeat: Object = {
+        "receiver": HEARTBEAT,
+        "matchers": [f'severity="{HEARTBEAT}"'],
+        "group_interval": every,
+        "repeat_interval": every,
+    }
     config = {
         "route": {
             "receiver": "sns",
@@ -108,8 +129,18 @@ def amazon_alertmanager(topic_arn: str) -> str:
             "group_wait": "30s",
             "group_interval": "5m",
             "repeat_interval": "1h",
-            "routes": [{"receiver": "sns", "matchers": [f'severity="{TICKET}"'], "repeat_interval": "24h"}],
+            "routes": [
+                {"receiver": "sns", "matchers": [f'severity="{TICKET}"'], "repeat_interval": "24h"},
+                *([heartbeat] if heartbeat_arn else []),
+            ],
         },
-        "receivers": [{"name": "sns", "sns_configs": [sns]}],
+        "receivers": [
+            {
+                "name": name,
+                "sns_configs": [{"topic_arn": arn, "sigv4": {"region": arn.split(":")[3]}, "send_resolved": True}],
+            }
+            for name, arn in (("sns", topic_arn), (HEARTBEAT, heartbeat_arn))
+            if arn
+        ],
     }
     return yaml.safe_dump({"alertmanager_config": yaml.safe_dump(config, sort_keys=False)}, sort_keys=False)

@@ -95,10 +95,30 @@ def alerts_reach_somebody(s: Settings) -> Iterator[Finding]:
         )
 
 
+def heartbeats_go_elsewhere(s: Settings) -> Iterator[Finding]:
+    """Who watches for silence gets a message every five minutes, and by the way that alerts take."""
+    heartbeat, topic = s.monitoring.heartbeat_topic_arn, s.monitoring.alert_topic_arn
+    if heartbeat is None:
+        return
+    if topic is None:
+        yield Finding(
+            ("monitoring", "heartbeatTopicArn"),
+            "shows that alerts get out, and they don't go by SNS",
+            "monitoring.alertTopicArn beside it; or remove the key, and let your own Alertmanager be watched",
+        )
+    elif heartbeat == topic:
+        yield Finding(
+            ("monitoring", "heartbeatTopicArn"),
+            "is the topic of the alerts: whoever hears them would get a message every five minutes",
+            "a topic of its own, with an alarm on its silence",
+        )
+
+
 RULES: tuple[Rule, ...] = (
     prometheus_has_an_address,
     chart_fits_the_prometheus,
     namespace_of_the_chart,
     simulated_aws_has_no_managed_prometheus,
     alerts_reach_somebody,
+    heartbeats_go_elsewhere,
 )

@@ -77,6 +77,24 @@ CASES: tuple[Case, ...] = (
         "one of the two",
     ),
     Case(
+        "heartbeats to people",
+        {"monitoring.heartbeatTopicArn": TOPIC},
+        "srvmod:monitoring.heartbeatTopicArn",
+        "llm-on-call",
+        "a topic of its own",
+    ),
+    Case(
+        "heartbeats without alerts by SNS",
+        {
+            "monitoring.alertTopicArn": DELETE,
+            "monitoring.alertReceiver": "llm",
+            "monitoring.heartbeatTopicArn": TOPIC,
+        },
+        "srvmod:monitoring.heartbeatTopicArn",
+        "llm-on-call",
+        "monitoring.alertTopicArn beside it",
+    ),
+    Case(
         "topic of an existing Prometheus",
         {
             "monitoring.prometheus": "existing",
