@@ -37,6 +37,7 @@ CHECKS: dict[str, Check] = {
     "KMS keys": keys.usable,
     "service-linked roles": roles.service_linked,
     "admins": roles.admins,
+    "access to the cluster": roles.access,
     "API keys": edge.api_keys,
     "certificate": edge.certificate,
     "Kubernetes API": endpoint.reachable,

@@ -77,6 +77,7 @@ NEEDS = AccountNeeds.model_validate(
             "required": ["config.json", "*.safetensors"],
         },
         "admins": [f"arn:aws:iam::{ACCOUNT}:role/eks"],
+        "deployers": [f"arn:aws:iam::{ACCOUNT}:user/moto"],
         "keyAliases": ["alias/srvmod-case-weights"],
         "serviceLinkedRoles": ["eks.amazonaws.com"],
         "apiKeysSecret": "srvmod-case/api-keys",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from srvmod.local.aws.world import Endpoint
+from srvmod.ops.preflight.account import Account
 from srvmod.ops.preflight.answers import Answer, Verdict, exit_code
-from srvmod.ops.preflight.checks import reservations
+from srvmod.ops.preflight.checks import reservations, roles
 from srvmod.ops.preflight.run import CHECKS
 from tests.ops.conftest import BASE, RESERVATION, Simulated, days, needs
 
@@ -348,6 +349,37 @@ def test_admins_that_eks_would_refuse(only: Only, arn: str, verdict: Verdict, sa
     assert said in answer.found
 
 
+def test_plan_roles_that_eks_would_refuse(only: Only) -> None:
+    answer = only("admins", admins=[], planRoles=["arn:aws:iam::123456789012:role/nobody"])
+    assert answer.verdict is Verdict.WILL_FAIL
+    assert "srvmod:cluster.planRoles" in answer.do
+
+
+@pytest.mark.parametrize(
+    ("caller", "verdict", "said"),
+    [
+        ("arn:aws:sts::123456789012:assumed-role/deployer/session", Verdict.OK, "may deploy"),
+        ("arn:aws:iam::123456789012:user/ops/ana", Verdict.OK, "may deploy"),
+        ("arn:aws:sts::123456789012:assumed-role/plan/session", Verdict.OK, "may plan, and not deploy"),
+        ("arn:aws:sts::123456789012:assumed-role/viewer/deployer", Verdict.CANT_TELL, "isn't one of those"),
+        ("arn:aws:sts::999999999999:assumed-role/deployer/session", Verdict.CANT_TELL, "isn't one of those"),
+        ("arn:aws:iam::123456789012:user/deployer", Verdict.CANT_TELL, "isn't one of those"),
+        ("arn:aws:iam::123456789012:root", Verdict.CANT_TELL, "isn't one of those"),
+    ],
+)
+def test_whether_the_caller_is_let_in(caller: str, verdict: Verdict, said: str) -> None:
+    class Caller:
+        def ask(self, service: str, operation: str) -> dict[str, str]:
+            assert (service, operation) == ("sts", "get_caller_identity")
+            return {"Arn": caller}
+
+    place = "arn:aws:iam::123456789012:"
+    allowed = needs(deployers=[f"{place}role/ci/deployer", f"{place}user/ops/ana"], planRoles=[f"{place}role/plan"])
+    (answer,) = roles.access(allowed, cast(Account, Caller()))
+    assert answer.verdict is verdict
+    assert said in answer.found
+
+
 def test_the_secret_of_api_keys(account: Simulated, only: Only) -> None:
     answer = only("API keys", apiKeysSecret="none")
     assert answer.verdict is Verdict.WILL_FAIL
@@ -371,6 +403,7 @@ def test_an_api_that_can_not_be_reached_from_here(account: Simulated, only: Only
         answer = only("Kubernetes API")
         assert answer.verdict is Verdict.CANT_TELL
         assert "in the VPC" in answer.do
+        assert "endpointPrivateAccessCidrs" in answer.do
         assert "endpointPublicAccessCidrs" in only("Kubernetes API", cluster__publicEndpoint=True).do
     finally:
         account.world.endpoint = before

@@ -16,7 +16,10 @@ def reachable(needs: AccountNeeds, aws: Account) -> Iterator[Answer]:
     """A deployment speaks to the API from where it runs; only a cluster that is there can be tried."""
     kind = "public" if needs.cluster.public_endpoint else "private"
     subject, needed = "Kubernetes API", f"the {kind} endpoint, reached from where `pulumi up` runs"
-    where = "run `pulumi up` in the VPC (a runner there, or a tunnel)"
+    where = (
+        "run `pulumi up` in the VPC (a runner there, or a tunnel), from a network that "
+        "srvmod:cluster.endpointPrivateAccessCidrs names"
+    )
     if needs.cluster.public_endpoint:
         where = "add this network to srvmod:cluster.endpointPublicAccessCidrs"
     try:
