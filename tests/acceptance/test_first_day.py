@@ -48,6 +48,7 @@ def test_commands_for_an_account_run_on_a_simulated_one(tmp_path: Path) -> None:
         deployment.client("secretsmanager").delete_secret(
             SecretId=identifiers.api_keys_secret(settings), ForceDeleteWithoutRecovery=True
         )
+        deployment.client("iam").delete_role(RoleName="srvmod-plan")  # the page makes it
         for bucket in (identifiers.weights_bucket(settings), identifiers.log_bucket(settings), "acme-audit"):
             deployment.client("s3").create_bucket(Bucket=bucket)
         zone = deployment.client("route53").create_hosted_zone(Name="example.com", CallerReference="1")
@@ -95,3 +96,7 @@ def _files(folder: Path) -> None:
     record = {"Name": "inference.example.com", "Type": "CNAME", "TTL": 60, "ResourceRecords": [{"Value": "lb.aws"}]}
     change = {"Changes": [{"Action": "UPSERT", "ResourceRecordSet": record}]}
     (folder / "record.json").write_text(json.dumps(change))
+    trust = {"Effect": "Allow", "Principal": {"Federated": "github"}, "Action": "sts:AssumeRoleWithWebIdentity"}
+    keys = {"Effect": "Allow", "Action": "secretsmanager:GetSecretValue", "Resource": "*"}
+    for name, statement in {"github": trust, "plan": keys}.items():
+        (folder / f"{name}.json").write_text(json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
