@@ -42,7 +42,6 @@ UNSEEN = {
     "a pool of EKS Auto Mode": "the node class is another object",
     "whole without scaler": "a missing object isn't seen",
     "whole without alert": "a missing object isn't seen",
-    "a DaemonSet of an odd CPU beside engines": "where a pod lands is decided later, and it isn't an engine",
     "a fallback to one engine": "fallbacks, pauses and formulas of KEDA are judged by gate 1",
     "idle at none": "as fallbacks",
     "a paused scaler": "as fallbacks; annotations are set when somebody works on the cluster",
