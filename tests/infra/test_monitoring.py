@@ -34,7 +34,12 @@ def amazon(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 def existing(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return variant(
         tmp_path_factory.mktemp("existing"),
-        monitoring={"prometheus": "existing", "address": "https://prometheus.example.com", "alertReceiver": "llm"},
+        monitoring={
+            "prometheus": "existing",
+            "address": "https://prometheus.example.com",
+            "alertReceiver": "llm",
+            "namespace": "observability",
+        },
         charts={"prometheusStack": "existing"},
     )
 
@@ -137,3 +142,11 @@ def test_rendered_forms_pass_the_gate_and_fail_without_their_rules(
     rules.unlink()
     errors = check([str(tmp_path)], whole).of(Severity.ERROR)
     assert {error.what for error in errors} == {"no alert looks at inter-token latency"}
+
+
+def test_pods_take_scrapes_from_the_existing_ones_namespace(existing: Graph) -> None:
+    for name in ("engines-network", "weight-cache-network"):
+        policy = str(one(existing, "kubernetes:networking.k8s.io/v1:NetworkPolicy", name).inputs["spec"])
+        assert "'kubernetes.io/metadata.name': 'observability'" in policy
+        assert "monitoring" not in policy
+    assert existing.outputs["dashboards"]["metricsNamespace"] == "observability"
