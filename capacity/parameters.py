@@ -75,9 +75,13 @@ class Waiting:
         """The median wait of a stack."""
         return self.stack_steps.get(stack, self.steps)
 
+    def spread_of(self, stack: Stack) -> float:
+        """The spread of a stack."""
+        return self.stack_spread.get(stack, self.spread)
+
     def quantile(self, stack: Stack, deviations: float) -> float:
         """The wait `deviations` standard deviations above the median."""
-        return self.steps_of(stack) * math.exp(deviations * self.stack_spread.get(stack, self.spread))
+        return self.steps_of(stack) * math.exp(deviations * self.spread_of(stack))
 
 
 @dataclass(frozen=True)

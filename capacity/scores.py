@@ -62,7 +62,9 @@ def waiting_of(items: Sequence[Features], parameters: StepParameters) -> Waiting
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of the values lie, interpolated."""
+    """The value below which `share` of the values lie, interpolated between the two nearest; NaN for none."""
+    if not values:
+        return math.nan
     ordered = sorted(values)
     place = (len(ordered) - 1) * share
     low = math.floor(place)

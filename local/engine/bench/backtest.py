@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from srvmod.capacity import Prediction, Stack, Traffic, predict
-from srvmod.capacity.points import Kind
+from srvmod.capacity.planner import first_token_between
+from srvmod.capacity.points import Kind, Point
+from srvmod.capacity.scores import quantile
 from srvmod.capacity.table import committed_text, read_points
 from srvmod.contract.bench import BenchResult
-from srvmod.local.engine.bench.load import quantile
 from srvmod.local.engine.bench.virtual import Mix, Observed, engine_config, observe
 from srvmod.local.engine.tiny_weights import write_tiny_weights
 
@@ -98,7 +99,13 @@ class Measured:
     planner_itl: float
     simulator_itl: float
     measured_ttft: float | None
+    measured_ttft_p99: float | None
+    planner_ttft_p50: float | None
+    """None near saturation."""
     simulator_ttft_p50: float
+    simulator_ttft_p50_between: tuple[float, float]
+    """What 80 % of measured medians of unseen stacks would lie within."""
+    simulator_ttft_p99: float
     simulator_kv_share: float
     preemptions: int
 
@@ -130,7 +137,7 @@ def compare(config: EngineConfig, mix: Mix) -> Row:
     """Ask both. Raises CapacityError for a mix that the planner refuses, RuntimeError when the simulator died."""
     planned = _planned(config, mix)
     seen = observe(config, mix)
-    gaps, requests, firsts = sorted(seen.gaps), sorted(seen.request_means), sorted(seen.first_tokens)
+    gaps, requests, firsts = seen.gaps, seen.request_means, seen.first_tokens
     batch = mean_batch(seen)
     decodes = sum(step.decode_seqs for step, _ in seen.steps) / len(seen.steps)
     return Row(
@@ -157,30 +164,39 @@ def measured_points(weights: Path) -> Iterator[Measured]:
     machines = {instance.gpu.name: name for name, instance in instances().items()}
     for point in read_points(committed_text()):
         online = point.kind is Kind.ONLINE and point.stack is Stack.VLLM and point.itl_ms is not None
-        if not online or point.weight_bytes != 1 or point.gpu not in machines:
-            continue
-        sessions = round(point.concurrency)
-        mix = Mix(sessions, round(point.prompt_tokens), round(point.output_tokens), spread=0.6)
-        flags = [
-            f"-tp={point.tensor_parallel_size}",
-            f"--kv-cache-dtype={'fp8' if point.kv_bytes == 1 else 'auto'}",
-            "--max-num-seqs=1024",
-            "--max-num-batched-tokens=8192",
-        ]
-        config = engine_config(weights, *flags, instance=machines[point.gpu])
-        seen = observe(config, mix)
-        yield Measured(
-            id=point.id,
-            url=point.url,
-            sessions=sessions,
-            measured_itl=point.measured,
-            planner_itl=_planned(config, mix).itl_mean_ms,
-            simulator_itl=sum(seen.gaps) / len(seen.gaps) * 1e3,
-            measured_ttft=point.ttft_ms,
-            simulator_ttft_p50=quantile(sorted(seen.first_tokens), 0.5) * 1e3,
-            simulator_kv_share=seen.kv_share,
-            preemptions=seen.preemptions,
-        )
+        if online and point.weight_bytes == 1 and point.gpu in machines:
+            yield measured_point(point, weights, machines[point.gpu])
+
+
+def measured_point(point: Point, weights: Path, instance: str) -> Measured:
+    """What planner and simulator say for a measurement on machines of this type."""
+    sessions = round(point.concurrency)
+    mix = Mix(sessions, round(point.prompt_tokens), round(point.output_tokens), spread=0.6)
+    flags = [
+        f"-tp={point.tensor_parallel_size}",
+        f"--kv-cache-dtype={'fp8' if point.kv_bytes == 1 else 'auto'}",
+        "--max-num-seqs=1024",
+        "--max-num-batched-tokens=8192",
+    ]
+    config = engine_config(weights, *flags, instance=instance)
+    seen, planned = observe(config, mix, answers=4), _planned(config, mix)
+    first = first_token_between(quantile(seen.first_tokens, 0.5) * 1e3, tail=False)
+    return Measured(
+        id=point.id,
+        url=point.url,
+        sessions=sessions,
+        measured_itl=point.measured,
+        planner_itl=planned.itl_mean_ms,
+        simulator_itl=sum(seen.gaps) / len(seen.gaps) * 1e3,
+        measured_ttft=point.ttft_ms,
+        measured_ttft_p99=point.ttft_p99_ms,
+        planner_ttft_p50=_number(planned.ttft_p50_ms),
+        simulator_ttft_p50=first.likely,
+        simulator_ttft_p50_between=(first.low, first.high),
+        simulator_ttft_p99=quantile(seen.first_tokens, 0.99) * 1e3,
+        simulator_kv_share=seen.kv_share,
+        preemptions=seen.preemptions,
+    )
 
 
 def bench_backtest(mixes: Sequence[Mix] = MIXES, *, points: bool = True) -> tuple[dict[str, Any], list[Row]]:

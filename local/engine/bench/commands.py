@@ -78,15 +78,17 @@ def _show(result: dict[str, Any], rows: list[Any]) -> None:
         typer.echo("{:>26} {:>15} {:>15} {:>12} {:>17} {:>17} {:>13}".format(name, *cells))
         typer.echo(f"{'':>26} ITL {row.difference:+.1%}: {row.explanation()}")
     for point in result["figures"]["measured"]:
+        low, high = point["simulator_ttft_p50_between"]
         typer.echo(
             f"\n{point['id']} ({point['sessions']} sessions per engine): ITL measured {point['measured_itl']:.1f}, "
-            f"planner {point['planner_itl']:.1f}, simulator {point['simulator_itl']:.1f} ms; TTFT measured "
-            f"{point['measured_ttft']}, simulator p50 {point['simulator_ttft_p50']:.0f} ms, KV cache in use "
+            f"planner {point['planner_itl']:.1f}, simulator {point['simulator_itl']:.1f} ms; TTFT p50 and p99 measured "
+            f"{point['measured_ttft']} and {point['measured_ttft_p99']}, simulator {point['simulator_ttft_p50']:.0f} "
+            f"({low:.0f} to {high:.0f}) and {point['simulator_ttft_p99']:.0f} ms; KV cache in use "
             f"{point['simulator_kv_share']:.0%}, {point['preemptions']} preemptions\n  {point['url']}"
         )
     typer.echo(
-        "\nTTFT: the planner adds what measured servers wait, a number of steps beyond the prompt's own, and a tail;\n"
-        "the simulator has exactly the waits that its arrivals make, which here come one by one."
+        "\nTTFT: both add what measured servers wait, a number of steps beyond the prompt's own with its spread; the\n"
+        "simulator has of these only what its own steps don't make."
     )
     worst = result["figures"]["worstItlDifference"]
     typer.echo(f"worst difference {worst:.1%} (goal: at most {result['goals']['worstItlDifference']:.0%})")

@@ -21,6 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from srvmod.capacity.scores import quantile
+
 _TIMESTAMP_NS: Final = getattr(socket, "SO_TIMESTAMPNS", 35)
 _ANCILLARY: Final = socket.CMSG_SPACE(16)
 _EVENT_END: Final = b"\n\n"
@@ -208,11 +210,6 @@ def _used(engine: int) -> tuple[float, float, float]:
     line = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     user, nice, system, _idle, _wait, irq, soft = (int(word) for word in line[1:8])
     return own.ru_utime + own.ru_stime, engine_ticks / tick, (user + nice + system + irq + soft) / tick
-
-
-def quantile(ordered: array[float] | list[float], share: float) -> float:
-    """The value below which `share` of the ordered values lie; NaN for none."""
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
 def spread(arrivals: array[float], step: float) -> list[float]:

@@ -1,11 +1,13 @@
 """The simulated engine at virtual time: its own step loop without HTTP, as fast as it computes.
 
-A closed loop: every session asks again as soon as its answer is complete, without thinking.
+A closed loop: every session asks again when its answer is complete, at a random moment of the step that follows, as
+clients do whom nothing keeps in time with the engine.
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import math
 import random
 from array import array
@@ -28,19 +30,35 @@ _HIT_BLOCK: Final = 16
 
 
 class VirtualClock:
-    """A clock that jumps. It gives the event loop a turn at each jump, as a real wait would."""
+    """A clock that jumps, from event to event. It gives the event loop a turn after each wait, as a real one would."""
 
     def __init__(self) -> None:
         self._now = 0.0
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = 0
 
     def now(self) -> float:
         """Seconds since it was made."""
         return self._now
 
     async def sleep_until(self, moment: float) -> None:
-        """Be there."""
+        """Be there, after everything that happens before."""
+        while self._events and self._events[0][0] <= moment:
+            self.jump()
         self._now = max(self._now, moment)
         await asyncio.sleep(0)
+
+    def call_at(self, moment: float, action: Callable[[], None]) -> None:
+        """Let something happen at a moment."""
+        self._number += 1
+        heapq.heappush(self._events, (moment, self._number, action))
+
+    def jump(self) -> None:
+        """Be at the next event, and let it happen; nothing when there is none."""
+        if self._events:
+            moment, _, action = heapq.heappop(self._events)
+            self._now = max(self._now, moment)
+            action()
 
     def hold_until(self, moment: float) -> None:
         """Nothing: sending takes no time here."""
@@ -86,10 +104,13 @@ class _Recorder:
         self._model = model
         self._observed = observed
         self.on = False
+        self.last = 0.0
+        """Length of the last step, seconds."""
 
     def seconds(self, batch: StepBatch) -> float:
         """See StepModel."""
         seconds = self._model.seconds(batch)
+        self.last = seconds
         if self.on:
             self._observed.steps.append((batch, seconds))
         return seconds
@@ -129,7 +150,7 @@ class _Session:
             observed = self._loop.observed
             if self._loop.on and self._tokens > 1:
                 observed.request_means.append((self._last - self._first) / (self._tokens - 1))
-            self.ask()
+            self._loop.later(self.ask)
 
     def aborted(self) -> None:
         """See Sink."""
@@ -167,7 +188,12 @@ class ClosedLoop:
         self.on = False
         self._recorder = _Recorder(load_step_model(config), self.observed)
         self._metrics = EngineMetrics(config)
-        self.engine = Engine(config, self._recorder, VirtualClock(), self._metrics)
+        self._clock = VirtualClock()
+        self.engine = Engine(config, self._recorder, self._clock, self._metrics)
+
+    def later(self, action: Callable[[], None]) -> None:
+        """At a random moment within the length of a step."""
+        self._clock.call_at(self._clock.now() + self._random.random() * self._recorder.last, action)
 
     def request(self, session: _Session, *, shortened: bool) -> Sequence:
         """A request of the mix: its own tokens after those that all share."""
@@ -215,6 +241,8 @@ class ClosedLoop:
         while not done():
             if not self.engine.healthy:
                 raise RuntimeError("the step loop died; its log says why")
+            if not self.engine.unfinished:
+                self._clock.jump()  # otherwise the engine's own waits move the clock
             await asyncio.sleep(0)
 
 

@@ -1,17 +1,22 @@
 """The step loop: schedule, wait as long as the step model says, hand out one token per sequence.
 
-One task runs it. Requests join at step boundaries and leave as soon as they have their last token. The tokens of a
+One task runs it. Requests come through the front end, join at step boundaries and leave as soon as they have their
+last token. The tokens of a
 step are made while it runs, so that only sending is left when it ends. When the simulation itself is too slow for the
 configured speed it says so (see `punctuality`) instead of pretending to have been on time.
 """
 
 import asyncio
 import logging
+import math
 from enum import Enum
 from typing import Final
 
+from srvmod_engine import figures
 from srvmod_engine.clock import Clock
 from srvmod_engine.config import EngineConfig
+from srvmod_engine.front_end import FrontEnd
+from srvmod_engine.hardware import first_token_wait
 from srvmod_engine.histogram import Run
 from srvmod_engine.kv_cache import KVCache
 from srvmod_engine.metrics import EngineMetrics
@@ -63,6 +68,7 @@ class Engine:
                 watermark=config.watermark,
             ),
         )
+        self._front_end = FrontEnd(first_token_wait(config), config.sim.seed)
         self._punctuality = Punctuality(metrics)
         self._begun: list[Sequence] = []
         """Sequences that got their first token in the last step."""
@@ -73,8 +79,8 @@ class Engine:
 
     @property
     def unfinished(self) -> int:
-        """Sequences waiting or running."""
-        return len(self._scheduler.running) + len(self._scheduler.waiting)
+        """Sequences on their way, waiting or running."""
+        return len(self._scheduler.running) + len(self._scheduler.waiting) + len(self._front_end)
 
     @property
     def healthy(self) -> bool:
@@ -97,7 +103,10 @@ class Engine:
                 "Please try again later or on a different instance.",
             )
         tokens = self.config.max_queued_tokens
-        if tokens is not None and sum(len(seq.prompt) for seq in self._scheduler.waiting) >= tokens:
+        if (
+            tokens is not None
+            and sum(len(seq.prompt) for seq in [*self._scheduler.waiting, *self._front_end]) >= tokens
+        ):
             self.metrics.rejections["max_num_queued_tokens"] += 1
             raise QueueFullError(
                 "max_num_queued_tokens",
@@ -106,8 +115,10 @@ class Engine:
             )
 
     def submit(self, seq: Sequence) -> None:
-        """Queue a sequence; its sink gets the tokens."""
-        self._scheduler.add(seq)
+        """Take a sequence; its sink gets the tokens."""
+        now = self.clock.now()
+        if not self._front_end.hold(seq, now):
+            self._queue(seq, now)
         self._idle.clear()
         self._wake.set()
 
@@ -115,8 +126,7 @@ class Engine:
         """Forget a sequence whose client has gone: its blocks are free for the next step."""
         if seq.finished:
             return
-        self._scheduler.remove(seq)
-        self.metrics.success["abort"] += 1
+        self._remove(seq)
         self._note_queue()
 
     async def shutdown(self, timeout: float) -> None:
@@ -128,24 +138,45 @@ class Engine:
                 await asyncio.wait_for(self._idle.wait(), timeout)
             except TimeoutError:
                 _log.warning("[shutdown] %d requests did not finish within %ds", self.unfinished, timeout)
-        left = [*self._scheduler.running, *self._scheduler.waiting]
+        left = self._everyone()
         if left:
             _log.info("[shutdown] aborting in-flight requests count=%d", len(left))
         for seq in left:
-            self._scheduler.remove(seq)
-            self.metrics.success["abort"] += 1
+            self._remove(seq)
             seq.sink.aborted()
         self.state = State.STOPPED
         self._wake.set()
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
+    def _everyone(self) -> list[Sequence]:
+        return [*self._scheduler.running, *self._scheduler.waiting, *self._front_end]
+
+    def _remove(self, seq: Sequence) -> None:
+        if self._front_end.remove(seq):
+            seq.finished = True
+        else:
+            self._scheduler.remove(seq)
+        self.metrics.success["abort"] += 1
+
+    def _queue(self, seq: Sequence, now: float) -> None:
+        seq.queued = now
+        self._scheduler.add(seq)
+
+    def _let_in(self) -> None:
+        """Those whose time has come; everybody when there is nothing else to do."""
+        now = self.clock.now()
+        for seq in self._front_end.due(now if self._scheduler.has_work() else math.inf):
+            self._queue(seq, now)
+
     async def _run(self) -> None:
         scheduler = self._scheduler
         clock = self.clock
         deadline = clock.now()
         while self.state is not State.STOPPED:
+            self._let_in()
             if not scheduler.has_work():
+                self._front_end.idle()
                 self._note_queue()
                 self._punctuality.pause()
                 self._idle.set()
@@ -157,6 +188,7 @@ class Engine:
             self._started(plan, deadline)
             seconds = self._steps.seconds(plan.batch) * self.config.sim.time_scale
             deadline += seconds
+            self._front_end.stepped(seconds)
             self._make_ready(plan)
             await clock.sleep_until(deadline)
             begun = clock.now()
@@ -168,6 +200,7 @@ class Engine:
         metrics = self.metrics
         for seq in plan.admitted:
             seq.scheduled = now
+            self._front_end.scheduled(seq, now)
         if plan.queried:
             metrics.counters["vllm:prefix_cache_queries"] += plan.queried
             metrics.counters["vllm:prefix_cache_hits"] += plan.hits
@@ -224,7 +257,7 @@ class Engine:
         metrics.histograms["vllm:iteration_tokens_total"].observe(plan.batch.prefill_tokens + tokens)
         self._scheduler.finish(ended)
         for seq in ended:
-            self._finished(seq, now)
+            figures.ended(self.metrics, seq, now)
 
     def _one_token(self, seq: Sequence, now: float) -> bool:
         """First and last tokens, and all those of answers that aren't plain streams; whether it was the last."""
@@ -234,50 +267,12 @@ class Engine:
         if number:
             self.metrics.histograms["vllm:inter_token_latency_seconds"].observe(now - seq.last_token)
         else:
-            self._first_token(seq, now)
+            figures.begun(self.metrics, seq, now)
             self._begun.append(seq)
         seq.last_token = now
         (token,) = answer.ids(number, number + 1)
         seq.sink.token(token, answer.text(number), answer.stop.finish_reason if last else None)
         return last
-
-    def _first_token(self, seq: Sequence, now: float) -> None:
-        """vLLM counts a prompt when its first token comes."""
-        seq.first_token = now
-        metrics = self.metrics
-        prompt, cached = len(seq.prompt), seq.cached_prompt
-        metrics.histograms["vllm:time_to_first_token_seconds"].observe(now - seq.arrival)
-        metrics.counters["vllm:prompt_tokens"] += prompt
-        metrics.counters["vllm:prompt_tokens_cached"] += cached
-        metrics.prompt_by_source["local_compute"] += prompt - cached
-        metrics.prompt_by_source["local_cache_hit"] += cached
-
-    def _finished(self, seq: Sequence, now: float) -> None:
-        """The per-request figures, with vLLM's definitions (v1/metrics/stats.py)."""
-        histograms = self.metrics.histograms
-        self.metrics.success[seq.answer.stop.finish_reason] += 1
-        decode = seq.last_token - seq.first_token
-        generated = seq.generated
-        for name, value in (
-            ("e2e_request_latency_seconds", now - seq.arrival),
-            ("request_queue_time_seconds", seq.scheduled - seq.arrival),
-            ("request_prefill_time_seconds", seq.first_token - seq.scheduled),
-            ("request_decode_time_seconds", decode),
-            ("request_inference_time_seconds", seq.last_token - seq.scheduled),
-            ("request_time_per_output_token_seconds", decode / (generated - 1) if generated > 1 else 0.0),
-            ("request_num_preemptions", seq.preemptions),
-            ("request_prompt_tokens", len(seq.prompt)),
-            ("request_prefill_kv_computed_tokens", len(seq.prompt) - seq.cached_prompt),
-            ("request_generation_tokens", generated),
-            ("request_params_max_tokens", seq.max_tokens),
-        ):
-            histograms[f"vllm:{name}"].observe(value)
-        group = seq.group
-        group.longest = max(group.longest, generated)
-        group.open -= 1
-        if group.open == 0:
-            histograms["vllm:request_max_num_generation_tokens"].observe(group.longest)
-            histograms["vllm:request_params_n"].observe(group.n)
 
     def _note_queue(self) -> None:
         gauges = self.metrics.gauges
@@ -288,5 +283,5 @@ class Engine:
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.critical("the step loop died; /health answers 503 from now on", exc_info=error)
-            for seq in [*self._scheduler.running, *self._scheduler.waiting]:
+            for seq in self._everyone():
                 seq.sink.aborted()

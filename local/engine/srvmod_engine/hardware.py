@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from srvmod import capacity as capacity_room
 from srvmod import contract
-from srvmod.capacity import CapacityError, Layout, kv_bytes_per_token_per_gpu, kv_room
+from srvmod.capacity import CapacityError, Layout, calibration, kv_bytes_per_token_per_gpu, kv_room
 from srvmod.contract import InstanceType, KvCacheDtype, ModelShape
 
 from srvmod_engine.errors import ConfigError
+from srvmod_engine.front_end import Wait
 from srvmod_engine.step_model import StepBatch, StepModel
 
 if TYPE_CHECKING:
@@ -85,6 +86,13 @@ def kv_blocks(model: ModelShape, layout: Layout, *, memory_bytes: int | None) ->
         return kv_room(model, layout).blocks
     except CapacityError as error:
         raise ConfigError(str(error)) from None
+
+
+def first_token_wait(config: "EngineConfig") -> Wait | None:
+    """The calibrated wait of the pretended server, times SRVMOD_SIM_FIRST_TOKEN_WAIT; None for none."""
+    times = config.sim.first_token_wait
+    waiting, stack = calibration().waiting, config.layout.stack
+    return Wait(times * waiting.steps_of(stack), waiting.spread_of(stack)) if times else None
 
 
 class CapacityStepModel:

@@ -27,6 +27,11 @@ class SimOptions:
     """linear step model: added per prompt token in the step, microseconds."""
     send_pace_us: float = 24.0
     """Within a step each client's token leaves this many microseconds after the one before; 0: as fast as possible."""
+    first_token_wait: float = 1.0
+    """Times what measured servers let a request wait beyond its own prompt's steps (see front_end); 0: only for the
+    step in progress."""
+    seed: int = 1
+    """What those waits are drawn from."""
     answer_tokens: int = 256
     """Length around which answers end by themselves (between half and one and a half of it), tokens."""
     instance: str = "p5.48xlarge"

@@ -45,6 +45,8 @@ class Group:
     n: int
     open: int
     longest: int = 0
+    enters: float | None = None
+    """When the scheduler sees it, seconds of the engine's clock; None before that is decided."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +76,8 @@ class Sequence:
     cached_prompt: int = 0
     """Prompt tokens found in the prefix cache when first scheduled."""
     preemptions: int = 0
+    queued: float = 0.0
+    """When it came to the scheduler; the front end had it from `arrival` to here."""
     scheduled: float = 0.0
     first_token: float = 0.0
     last_token: float = 0.0
