@@ -234,8 +234,8 @@ class EngineSettings(Section):
     max_num_batched_tokens: Annotated[int, *count(256, 16_384)] = 2_048
     """Token budget of one step: more makes prompts faster and tokens less smooth."""
     shutdown_timeout_seconds: Annotated[int, *count(1, 600)] = 60
-    """Time that an engine lets its streams finish when it is told to stop. Karpenter waits as much longer before it buys
-    a node (a rollout shall buy none), so a larger value makes a scale-out slower."""
+    """Time that an engine lets its streams finish when it is told to stop. Karpenter waits as much longer before it
+    buys a node (a rollout shall buy none), so a larger value makes a scale-out slower."""
     speculation: SpeculationSettings | None = None
     """Speculative decoding; off when left out."""
     extra_args: tuple[Annotated[str, Field(min_length=1, max_length=4_096), Allowed("a non-empty string")], ...] = ()
