@@ -9,6 +9,7 @@ from srvmod.capacity import CapacityError, Layout, Slo, Traffic, misses, plan, p
 from srvmod.contract import Clause, KvCacheDtype, ModelShape
 from srvmod.policies.config import Config
 from srvmod.policies.facts import Engine, Known, World
+from srvmod.policies.rules.batching import DEFAULT_MAX_NUM_SEQS
 from srvmod.policies.rules.finding import Finding, Maker
 from srvmod.policies.rules.memory import DTYPES, shape_of
 from srvmod.policies.rules.subjects import SESSIONS_ANNOTATION, sessions_per_engine, vllm_engines
@@ -71,10 +72,12 @@ def _share(engine: Engine, world: World, config: Config) -> int | None:
 
 def _layout(engine: Engine) -> Layout:
     budget, dtype = engine.line.integer("max_num_batched_tokens"), engine.line.string("kv_cache_dtype")
+    limit = engine.line.integer("max_num_seqs")
     named = dtype.value if isinstance(dtype, Known) else "auto"
     return Layout(
         kv_cache_dtype=DTYPES.get(named, KvCacheDtype.BF16),
         max_num_batched_tokens=budget.value if isinstance(budget, Known) else Layout().max_num_batched_tokens,
+        max_num_seqs=limit.value if isinstance(limit, Known) else DEFAULT_MAX_NUM_SEQS,
     )
 
 
