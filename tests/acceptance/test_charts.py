@@ -14,7 +14,6 @@ from tests.infra.environment import graph, settings_of
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning"),
 ]
 
 

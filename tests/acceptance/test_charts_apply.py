@@ -17,7 +17,6 @@ from tests.infra.environment import ROOT
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning"),
 ]
 HARMLESS = {"ServiceAccount", "ConfigMap", "Role", "RoleBinding", "Service", "PodDisruptionBudget", "Deployment", "Job"}
 """Kinds that are applied for good, in a namespace of the test's own. Webhooks, admission policies and cluster roles

@@ -25,7 +25,6 @@ from tests.infra.aws_template import PLACEHOLDER
 from tests.infra.environment import graph, settings_of
 from tests.local.simulated_aws import conftest as simulated
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 CLUSTER = "eks:index:Cluster"
 HIDDEN_ADMIN = "bootstrapClusterCreatorAdminPermissions"
 Outputs = dict[str, dict[str, Any]]

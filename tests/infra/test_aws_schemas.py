@@ -20,8 +20,6 @@ from srvmod.local.providers.aws.registry import TYPES
 from tests.infra.aws_template import PLACEHOLDER, properties, properties_of, realistic, resources
 from tests.infra.environment import ENVIRONMENTS, graph
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
-
 
 @cache
 def validator(cfn: str) -> Any:

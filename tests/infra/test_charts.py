@@ -11,7 +11,6 @@ from srvmod.tools import chart_dir
 from tests.infra.chart_rendering import CHARTS, MIRROR, MIRRORED, OWN, RELEASE, leaves, values_of
 from tests.infra.environment import graph
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 FREE_FORM = ("nodeSelector", "resources", "annotations", "labels", "affinity")
 """Maps whose keys Kubernetes or the user defines, not the chart, whatever the chart's example in them is."""
 

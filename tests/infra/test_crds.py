@@ -14,7 +14,6 @@ from srvmod.local.crds import load
 from srvmod.tools import crd_paths, prometheus_crds
 from tests.infra.environment import ENVIRONMENTS, graph
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 GROUPS = (
     *("karpenter.sh", "karpenter.k8s.aws", "gateway.envoyproxy.io", "gateway.networking.k8s.io"),
     *("keda.sh", "monitoring.coreos.com"),

@@ -12,7 +12,6 @@ from srvmod.infra.render.recorder import Recorded
 from tests.infra.environment import graph
 from tests.infra.test_documents import POOL
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 DAEMONS = {
     "device plugin": device_plugin(POOL.name, "r/plugin:1"),
     "dcgm-exporter": dcgm_exporter.daemon_set(POOL.name, "r/dcgm:1", annotated=True),

@@ -12,7 +12,6 @@ from tests.infra.environment import ENVIRONMENTS, graph, settings_of
 
 PROVIDERS = {"aws": "pulumi:providers:aws", "kubernetes": "pulumi:providers:kubernetes"}
 INGRESS = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 """The AWS SDK warns about each of its own deprecated classes when a module is first used."""
 
 both = pytest.mark.parametrize("known", [True, False], ids=["deployed", "preview"])

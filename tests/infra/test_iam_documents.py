@@ -18,7 +18,6 @@ from srvmod.infra.aws.names import Account
 from tests.infra.environment import ENVIRONMENTS, graph
 from tests.infra.policy_evaluator import Request, Resource, allowed
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 POLICY = "aws:iam/policy:Policy"
 ACCOUNT = Account("111122223333", "us-east-1")
 KEY = "arn:aws:kms:us-east-1:111122223333:key/k"

@@ -18,7 +18,6 @@ from tests.infra.environment import graph, settings_of
 from tests.infra.test_graph import one
 from tests.infra.test_variants import variant
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 TOPIC = "arn:aws:sns:us-east-1:111122223333:llm-on-call"
 RULES = "kubernetes:monitoring.coreos.com/v1:PrometheusRule"
 MONITOR = "kubernetes:monitoring.coreos.com/v1:PodMonitor"

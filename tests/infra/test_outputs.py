@@ -13,8 +13,6 @@ from srvmod.infra.outputs import CONTRACT_VERSION
 from srvmod.infra.outputs.schema import COMMITTED, outputs_schema, outputs_schema_text
 from tests.infra.environment import ENVIRONMENTS, ROOT, graph, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
-
 
 def promised(version: int) -> dict[str, Any]:
     """Every output of a version of the contract and its JSON type.

@@ -14,7 +14,6 @@ from tests.infra.chart_rendering import template, values_of
 from tests.infra.environment import graph, settings_of
 from tests.infra.test_graph import one
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 MIB = {"Mi": 1, "Gi": 1024}
 
 

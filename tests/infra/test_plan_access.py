@@ -10,7 +10,6 @@ import pytest
 from srvmod.infra.render.recorder import Graph, Recorded
 from tests.infra.environment import graph, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 REAL = pytest.mark.parametrize("env", ["dev", "staging", "prod"])
 GROUP = "srvmod-plan"
 RBAC = "kubernetes:rbac.authorization.k8s.io/v1:"

@@ -7,7 +7,6 @@ from srvmod.infra.render.recorder import Graph
 from tests.infra.environment import graph, settings_of
 from tests.infra.test_graph import one
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 PROTECTED = {
     "aws:ec2/vpc:Vpc": 1,
     "aws:ec2/subnet:Subnet": 3,

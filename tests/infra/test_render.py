@@ -13,8 +13,6 @@ from srvmod.infra.render.environments import differences, rendered
 from srvmod.infra.render.recorder import record
 from tests.infra.environment import ENVIRONMENTS, ROOT, graph, manifests, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
-
 
 def test_every_stack_file_is_an_environment() -> None:
     assert environments(ROOT) == sorted(ENVIRONMENTS)

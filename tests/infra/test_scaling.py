@@ -13,7 +13,6 @@ from srvmod.infra.serving.documents.scaler import Scaler, scaled_object
 from tests.infra.environment import ENVIRONMENTS, graph, settings_of
 from tests.infra.test_crds import schemas
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 SCALER = Scaler("serving", least=8, most=12, sessions_per_engine=82, engines_per_node=2, address="http://p:9090")
 SPEC = scaled_object(SCALER)["spec"]
 LATENCY, SESSIONS = SPEC["triggers"]

@@ -3,14 +3,12 @@
 import json
 from pathlib import Path
 
-import pytest
 import yaml
 
 from srvmod.infra.render.environments import graph_of
 from srvmod.infra.settings import load_stack_file
 from tests.infra.environment import ROOT, graph
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
 GPU = '"nvidia.com/gpu"'
 
 

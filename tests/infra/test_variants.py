@@ -14,8 +14,6 @@ from srvmod.infra.settings import NatGateways, PrometheusKind, Settings, load_st
 from tests.infra.environment import ROOT, settings_of
 from tests.infra.test_graph import one
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning")
-
 
 def variant(tmp_path: Path, **changes: dict[str, Any]) -> Graph:
     """The graph of dev with sections changed; a value of None takes a key away."""
