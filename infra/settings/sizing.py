@@ -79,7 +79,7 @@ def plan_limited(
         if limited == planned.layout:
             break
         again = plan(mix, shape, limited, targets)
-        if limit < planned.layout.max_num_seqs and again.engines != planned.engines:
+        if limited.max_num_seqs < planned.layout.max_num_seqs and again.engines != planned.engines:
             break  # Fewer engines have a higher limit, so it would go back and forth; the plan with less room stands.
         planned = again
     return planned
@@ -92,7 +92,9 @@ def graph_rows(limit: int, drafts: tuple[Batches, ...]) -> int:
 
 
 def _limited(layout: Layout, limit: int, drafts: tuple[Batches, ...]) -> Layout:
-    return replace(layout, max_num_seqs=limit, graph_rows=graph_rows(limit, drafts))
+    """The layout with a sequence limit; vLLM takes none above the token budget, which `budget_holds_a_step` tells."""
+    possible = min(limit, layout.max_num_batched_tokens)
+    return replace(layout, max_num_seqs=possible, graph_rows=graph_rows(possible, drafts))
 
 
 def traffic_of(traffic: TrafficSettings) -> Traffic:

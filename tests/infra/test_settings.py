@@ -206,3 +206,8 @@ def test_many_sessions_on_few_engines_raise_the_limit_and_plan_again() -> None:
     assert planned.sessions_per_engine > 512
     assert planned.layout.max_num_seqs >= planned.sessions_per_engine
     assert planned.kv_room == kv_room(LLAMA_3_70B, planned.layout)
+
+
+def test_a_limit_beyond_the_token_budget_is_told_of_the_budget() -> None:
+    with pytest.raises(SettingsError, match=r"maxNumBatchedTokens = 2048: is less than the sequence limit of 90000"):
+        good(traffic__sessions=60_000, engine__minEngines=2)
