@@ -71,7 +71,10 @@ def _show_bench(result: dict[str, Any]) -> None:
         for row in unscored:
             console.print(f"  line {row['line']}, {row['id']}: {row['reason']}", soft_wrap=True)
     if beyond := figures["beyondKvCache"]:
-        console.print("more sequences, by Little's law, than the KV cache holds; no engine decodes so many at once:")
+        console.print(
+            "more sequences, by Little's law, than the KV cache holds; no engine decodes so many at once:",
+            soft_wrap=True,
+        )
         for point in beyond:
             line = f"  {point['id']}: {point['sequences']} sequences need {point['kvShare']:.1%} of it"
             console.print(line, soft_wrap=True)
