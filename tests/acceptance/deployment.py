@@ -28,7 +28,7 @@ from kubernetes.client import ApiClient, ApiextensionsV1Api, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 
 from srvmod.infra import identifiers
-from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE
+from srvmod.infra.labels import ENVOY_GATEWAY_NAMESPACE, PLAN_GROUP
 from srvmod.infra.settings import Settings, load_stack_file
 from srvmod.local import crds
 from srvmod.local.kubeconfig import write_kubeconfig
@@ -43,6 +43,8 @@ PULUMI_SECONDS = 900
 CRD_ATTEMPTS, CONFLICT = 5, 409
 """A busy API server answers late or not at all; the second time the CRD may be there."""
 TOOLS = ("etcd", "kube-apiserver", "kube-controller-manager", "pulumi", "pulumi-resource-kubernetes")
+PLAN_TOKEN = "eks-plan-token"
+"""File with the token of a role that only plans, which an access entry puts into PLAN_GROUP."""
 Change = Callable[[dict[str, Any]], None]
 
 
@@ -168,7 +170,11 @@ def cluster(folder: Path) -> Iterator[tuple[str, Authority, Path]]:
     public, private = pki.service_account_keys()
     token = folder / "eks-token"
     token.write_text(secrets.token_urlsafe(24))
-    (folder / "tokens.csv").write_text(f'{token.read_text()},pulumi,pulumi,"system:masters"\n')
+    plan = folder / PLAN_TOKEN
+    plan.write_text(secrets.token_urlsafe(24))
+    (folder / "tokens.csv").write_text(
+        f'{token.read_text()},pulumi,pulumi,"system:masters"\n{plan.read_text()},plan,plan,"{PLAN_GROUP}"\n'
+    )
     url, peer = f"http://127.0.0.1:{client_port}", f"http://127.0.0.1:{peer_port}"
     api = f"https://127.0.0.1:{api_port}"
     kubeconfig = write_kubeconfig(folder / "kubeconfig", api, pki.cert_file, *admin)

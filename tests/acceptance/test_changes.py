@@ -27,11 +27,10 @@ from tests.acceptance.changes import (
     Sections,
     deployed_form,
 )
-from tests.acceptance.deployment import Deployment, deployed
+from tests.acceptance.deployment import PLAN_TOKEN, Deployment, deployed
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.filterwarnings("ignore:.*has been deprecated in favor of:DeprecationWarning"),
 ]
 FULL = bool(os.environ.get("SRVMOD_FULL"))
 KEPT = (
@@ -104,6 +103,25 @@ def test_nothing_changes_without_a_change(deployment: Deployment) -> None:
     assert [because(step) for step in deployment.preview(lambda sections: None)] == []
 
 
+def test_a_plan_role_sees_whether_there_is_drift_and_changes_nothing(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As drift.yml and deploy.yml's plan run, with the rights that the program gives `cluster.planRoles`."""
+    monkeypatch.setitem(deployment.variables, "SRVMOD_LOCAL_TOKEN_FILE", str(deployment.folder / PLAN_TOKEN))
+    drift = deployment.pulumi("preview", "--stack", "dev", "--refresh", "--expect-no-changes", check=False)
+    assert drift.returncode == 0, drift.stdout[-4000:] + drift.stderr[-4000:]
+
+    def change(sections: Sections) -> None:
+        sections["gateway"]["maxStreamSeconds"] = 300
+
+    changed = {kind_of(step) for step in deployment.preview(change)}
+    assert any(kind.startswith("kubernetes:") for kind in changed), "a dry run that is forbidden isn't needed"
+    refused = deployment.pulumi("up", "--stack", "dev", "--yes", "--skip-preview",
+                                config=deployment.changed(change), check=False)  # fmt: skip
+    assert refused.returncode != 0
+    assert "forbidden" in refused.stdout + refused.stderr
+
+
 def test_all_mutable_settings_at_once(deployment: Deployment) -> None:
     def change(sections: Sections) -> None:
         for case in MUTABLE:
@@ -161,22 +179,48 @@ def test_a_saved_plan_takes_protection_away_and_destroying_leaves_nothing(deploy
 
     def unprotected(sections: Sections) -> None:
         sections["cluster"]["deletionProtection"] = False
+        # EKS takes no minimum above the desired size, and no second group of one name.
+        sections["cluster"]["systemNodes"] = {"instanceType": "m7i.2xlarge", "count": 3}
 
+    (before,) = node_groups(deployment)
     file, plan = deployment.changed(unprotected), str(deployment.folder / "plan.json")
     deployment.pulumi("preview", "--stack", "dev", "--save-plan", plan, config=file)
     deployment.pulumi("up", "--stack", "dev", "--plan", plan, "--yes", "--skip-preview", config=file)
+    (after,) = node_groups(deployment)
+    assert (after["instanceTypes"], after["scalingConfig"]["minSize"]) == (["m7i.2xlarge"], 3)
+    told = calls(deployment)
+    made = [i for i, call in enumerate(told) if call == "POST /clusters/srvmod-dev/node-groups"]
+    assert made[-1] < told.index(f"DELETE /clusters/srvmod-dev/node-groups/{before['nodegroupName']}")
+    assert_only_named_principals(deployment)
     deployment.pulumi("destroy", "--yes", "--skip-preview", "--stack", "dev")
     exported = json.loads(deployment.pulumi("stack", "export", "--stack", "dev").stdout)
     assert exported["deployment"].get("resources", []) in ([], None)
     assert left_in(deployment) == {}
-    _in_order(calls(deployment))
+    _in_order(calls(deployment)[len(told) :])
+
+
+def node_groups(deployment: Deployment) -> list[dict[str, Any]]:
+    """Managed node groups of the cluster."""
+    eks, name = deployment.client("eks"), deployment.settings.cluster_name
+    names = eks.list_nodegroups(clusterName=name)["nodegroups"]
+    return [eks.describe_nodegroup(clusterName=name, nodegroupName=one)["nodegroup"] for one in names]
+
+
+def assert_only_named_principals(deployment: Deployment) -> None:
+    """The cluster lets in those that settings name, and its nodes; its maker is one of the former."""
+    settings = deployment.settings
+    found = deployment.client("eks").list_access_entries(clusterName=settings.cluster_name)["accessEntries"]
+    named = {*(admin.principal_arn for admin in settings.cluster.admins), *settings.cluster.plan_roles}
+    assert named <= set(found)
+    assert all(":role/srvmod-dev-" in arn for arn in set(found) - named), found
 
 
 def left_in(deployment: Deployment) -> dict[str, list[str]]:
     """What the account still holds of the stack's, by kind. People's roles and the keys' secret were there before."""
     settings, ec2 = deployment.settings, deployment.client("ec2")
     name = settings.cluster_name
-    people = {admin.principal_arn.rpartition("/")[2] for admin in settings.cluster.admins}
+    principals = (*(admin.principal_arn for admin in settings.cluster.admins), *settings.cluster.plan_roles)
+    people = {arn.rpartition("/")[2] for arn in principals}
     tagged = [{"Name": "tag-key", "Values": ["srvmod.dev/environment"]}]
     found = {
         "vpcs": [vpc["VpcId"] for vpc in ec2.describe_vpcs(Filters=tagged)["Vpcs"]],
