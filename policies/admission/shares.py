@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from srvmod.capacity import Layout, kv_bytes_per_token_per_gpu, memory_budget
+from dataclasses import replace
+
+from srvmod.capacity import Layout, kv_allotted_per_token_per_gpu, memory_budget
 from srvmod.contract import CONTEXT_TOKENS, KV_BLOCK_TOKENS, Clause, KvCacheDtype
 from srvmod.policies.admission.engines import absent_or, engine
 from srvmod.policies.admission.policy import Validation
+from srvmod.policies.admission.speculation import OFF
 from srvmod.policies.config import Config
 from srvmod.policies.rules.batching import DEFAULT_MAX_NUM_SEQS
-from srvmod.policies.rules.memory import DEFAULT_UTILIZATION, DTYPES
+from srvmod.policies.rules.memory import DEFAULT_UTILIZATION, DTYPES, LARGEST_DRAFT
 from srvmod.policies.rules.subjects import ENGINES_ANNOTATION, SESSIONS_ANNOTATION
 
 CB, KV = Clause.MC_CB_01, Clause.MC_KV_01
@@ -34,15 +37,24 @@ def variables(config: Config) -> dict[str, str]:
     budget = memory_budget(shape, layout(KvCacheDtype.FP8, PROFILE_TOKENS))
     other = memory_budget(shape, layout(KvCacheDtype.FP8, 2 * PROFILE_TOKENS))
     per_token = (budget.kv_cache - other.kv_cache) / PROFILE_TOKENS
-    block = {
-        dtype: kv_bytes_per_token_per_gpu(shape, layout(dtype, PROFILE_TOKENS)) * KV_BLOCK_TOKENS.value
-        for dtype in (KvCacheDtype.FP8, KvCacheDtype.BF16)
-    }
+    drafting = replace(layout(KvCacheDtype.FP8, PROFILE_TOKENS), draft=LARGEST_DRAFT)
+    draft_bytes = memory_budget(shape, drafting).draft
+
+    def block(dtype: KvCacheDtype) -> str:
+        """Bytes of a block of this type, without drafts and with."""
+        plain = layout(dtype, PROFILE_TOKENS)
+        sizes = (
+            kv_allotted_per_token_per_gpu(shape, one) * KV_BLOCK_TOKENS.value
+            for one in (plain, replace(plain, draft=LARGEST_DRAFT))
+        )
+        return "(variables.speculation in {} ? {:.1f} : {:.1f})".format(OFF, *sizes)
+
     fp8 = [name for name, dtype in DTYPES.items() if dtype is KvCacheDtype.FP8]
     free = (
         f"{budget.kv_cache:.1f} - {budget.total:.1f} * (1.0 - (variables.utilization == '' ? {DEFAULT_UTILIZATION} : "
         f"double(variables.utilization))) - {per_token:.6f} * (double(variables.batchedTokens == '' ? "
-        f"'{PROFILE_TOKENS}' : variables.batchedTokens) - {float(PROFILE_TOKENS)})"
+        f"'{PROFILE_TOKENS}' : variables.batchedTokens) - {float(PROFILE_TOKENS)}) - (variables.speculation in {OFF} ? "
+        f"0.0 : {draft_bytes:.1f})"
     )
     longest = f"(variables.modelLength in ['', 'auto'] ? {shape.context_tokens} : int(variables.modelLength))"
     tokens = KV_BLOCK_TOKENS.value
@@ -58,7 +70,7 @@ def variables(config: Config) -> dict[str, str]:
         "sessions": "variables.numbers && variables.sessionsNote != '' ? int(variables.sessionsNote) : "
         f"{config.sessions}",
         "share": "(variables.sessions + variables.minimum - 1) / variables.minimum",
-        "blockBytes": f"variables.kvDtype in {fp8!r} ? {block[KvCacheDtype.FP8]:.1f} : {block[KvCacheDtype.BF16]:.1f}",
+        "blockBytes": f"variables.kvDtype in {fp8!r} ? {block(KvCacheDtype.FP8)} : {block(KvCacheDtype.BF16)}",
         "blocks": "variables.kvBlocks != '' ? double(variables.kvBlocks) : variables.kvBytes != '' ? "
         f"double(variables.kvBytes) / variables.blockBytes : ({free}) / variables.blockBytes",
         "longest": longest,

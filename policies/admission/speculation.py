@@ -11,9 +11,10 @@ from srvmod.capacity.speculation import draft_bound
 from srvmod.contract import Clause
 from srvmod.policies.admission.engines import engine
 from srvmod.policies.admission.policy import Validation, text
+from srvmod.policies.rules.memory import NO_DRAFTS
 from srvmod.policies.rules.speculation import SCHEDULE
 
-OFF = "['', 'None', 'null']"
+OFF = str(list(NO_DRAFTS))
 RANGE = r"\[[0-9]{1,6},[0-9]{1,6}"
 END = r"\[[0-9]{1,6},[0-9]{1,6},0\]\]\}$"
 WHOLE = rf'^\{{[^\\\[ ]*"{SCHEDULE}":\[(\[[0-9]{{1,6}},[0-9]{{1,6}},[0-9]\],)*{END}'

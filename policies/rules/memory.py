@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from srvmod.capacity import CapacityError, Layout, kv_bytes_per_token_per_gpu, kv_room
-from srvmod.contract import CONTEXT_TOKENS, KV_BLOCK_TOKENS, TENSOR_PARALLEL_SIZE, Clause, KvCacheDtype, ModelShape
+from srvmod.capacity import CapacityError, Layout, kv_allotted_per_token_per_gpu, kv_room
+from srvmod.contract import (
+    CONTEXT_TOKENS,
+    KV_BLOCK_TOKENS,
+    LLAMA_3_2_1B,
+    TENSOR_PARALLEL_SIZE,
+    Clause,
+    KvCacheDtype,
+    ModelShape,
+)
 from srvmod.policies.config import Config
 from srvmod.policies.facts import Engine, Known, Maybe, Place, Unknown, Value, World
 from srvmod.policies.rules.finding import Finding, Maker
@@ -39,6 +47,10 @@ FP8_QUANTIZATIONS = {
 OTHER_FORMATS = re.compile(r"(awq|gptq|int4|int8|w4a16|w8a16|bnb|bitsandbytes|gguf|nf4|mxfp4|nvfp4)", re.IGNORECASE)
 FP8 = re.compile(r"fp8|w8a8", re.IGNORECASE)
 DEFAULT_UTILIZATION = 0.92
+LARGEST_DRAFT = LLAMA_3_2_1B
+"""What counts for everything that drafts: an EAGLE-3 head leaves more room, and a folder's name doesn't tell which."""
+NO_DRAFTS = ("", "None", "null")
+"""Values of --speculative-config that draft nothing."""
 
 
 def kv_block(world: World, config: Config) -> Iterator[Finding]:
@@ -168,6 +180,7 @@ def _blocks(engine: Engine, shape: ModelShape, share: float, dtype: KvCacheDtype
         gpu_memory_utilization=share,
         weight_bytes_per_element=1 if quantised else 2,
         max_num_batched_tokens=budget.value if isinstance(budget, Known) and 0 < budget.value <= 1_000_000 else 8_192,
+        draft=LARGEST_DRAFT if _drafts(engine) else None,
     )
     override = engine.line.integer("num_gpu_blocks_override")
     if isinstance(override, Unknown):
@@ -178,12 +191,18 @@ def _blocks(engine: Engine, shape: ModelShape, share: float, dtype: KvCacheDtype
     if isinstance(given, Unknown):
         return given
     if isinstance(given, Known) and isinstance(given.value, int | float) and given.value:
-        per_block = kv_bytes_per_token_per_gpu(shape, layout) * KV_BLOCK_TOKENS.value
+        per_block = kv_allotted_per_token_per_gpu(shape, layout) * KV_BLOCK_TOKENS.value
         return int(given.value // per_block)
     try:
         return kv_room(shape, layout).blocks
     except CapacityError:
         return 0
+
+
+def _drafts(engine: Engine) -> bool:
+    """Whether a model drafts on the same GPUs; one that can't be read counts."""
+    given = engine.line.given.get("speculative_config")
+    return given is not None and not (isinstance(given, Known) and str(given.value) in NO_DRAFTS)
 
 
 def _place_of(utilization: Maybe[int | float], given: Maybe[Value], override: Maybe[Value], otherwise: Place) -> Place:
