@@ -180,7 +180,6 @@ NOT_JUDGED = {
     ("HTTPRoute", "spec.rules.0.backendRefs.0.port"),
     ("HTTPRoute", "spec.rules.0.matches.0.path.type"),
     ("NodePool", "spec.template.spec.nodeClassRef.group"),
-    ("NodePool", "spec.template.spec.nodeClassRef.kind"),
     ("PrometheusRule", "spec.groups.0.name"),
     ("PrometheusRule", "spec.groups.0.rules.0.for"),
     ("ScaledObject", "spec.maxReplicaCount"),
