@@ -199,7 +199,7 @@ class Engine:
     def _started(self, plan: Plan, now: float) -> None:
         metrics = self.metrics
         for seq in plan.admitted:
-            seq.scheduled = now
+            seq.scheduled = max(now, seq.queued)  # `now` is when the step was due, and it may begin late
             self._front_end.scheduled(seq, now)
         if plan.queried:
             metrics.counters["vllm:prefix_cache_queries"] += plan.queried

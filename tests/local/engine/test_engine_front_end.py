@@ -141,10 +141,17 @@ def test_the_backtests_first_token_is_within_the_calibrated_interval(weights: Pa
     assert found.simulator_itl == pytest.approx(30.5, rel=0.03)
 
 
-async def _started(config: EngineConfig) -> tuple[Engine, EngineMetrics, Counter]:
+class LateClock(VirtualClock):
+    """A machine that wakes 3 ms after it should."""
+
+    async def sleep_until(self, moment: float) -> None:
+        await super().sleep_until(moment + 0.003)
+
+
+async def _started(config: EngineConfig, clock: VirtualClock | None = None) -> tuple[Engine, EngineMetrics, Counter]:
     """An engine at virtual time with one long answer under way."""
     metrics = EngineMetrics(config)
-    engine = Engine(config, load_step_model(config), VirtualClock(), metrics)
+    engine = Engine(config, load_step_model(config), clock or VirtualClock(), metrics)
     engine.start()
     running = sequence(200)
     engine.submit(running)
@@ -201,6 +208,21 @@ def test_aborting_gives_up_who_is_held(weights: Path) -> None:
         assert running.given_up
         assert held.sink.given_up
         assert metrics.success["abort"] == 2
+
+    asyncio.run(ask())
+
+
+def test_moments_of_a_request_are_in_order_on_a_late_machine(weights: Path) -> None:
+    async def ask() -> None:
+        engine, _, _ = await _started(constant(weights, 1), LateClock())
+        asked: list[Sequence] = []
+        for _ in range(20):
+            await asyncio.sleep(0)
+            asked.append(sequence(3, engine.clock.now()))
+            engine.submit(asked[-1])
+        await engine.shutdown(20)
+        assert all(one.arrival <= one.queued <= one.scheduled < one.first_token for one in asked)
+        assert any(one.arrival < one.queued for one in asked)
 
     asyncio.run(ask())
 
