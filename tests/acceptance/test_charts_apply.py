@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from srvmod.infra.labels import KEDA_NAMESPACE, METRICS_NAMESPACE
 from srvmod.tools import kubectl, prometheus_crds
 from tests.acceptance.conftest import Stack, eventually
 from tests.infra.chart_rendering import CHARTS, NAMESPACES, OWN, Helm, template, values_of
@@ -51,7 +52,7 @@ def dry_run(stack: Stack, objects: list[dict[str, Any]]) -> None:
 def namespaces(stack: Stack) -> Iterator[None]:
     """The namespaces that charts are installed into, as far as the stack hasn't them."""
     there = {item["metadata"]["name"] for item in stack.get("namespaces")["items"]}
-    made = sorted(set(NAMESPACES.values()) - there)
+    made = sorted({*NAMESPACES.values(), KEDA_NAMESPACE, METRICS_NAMESPACE} - there)
     for name in made:
         stack.kubectl("create", "namespace", name)
     yield
