@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from srvmod.infra.labels import KEDA_NAMESPACE, METRICS_NAMESPACE
+from srvmod.local.api import condition
 from srvmod.tools import kubectl, prometheus_crds
 from tests.acceptance.conftest import Stack, eventually
 from tests.infra.chart_rendering import CHARTS, NAMESPACES, OWN, Helm, template, values_of
@@ -129,7 +130,9 @@ def alert_receivers(stack: Stack) -> Iterator[None]:
     """The definition of AlertmanagerConfig, of which a local stack has no object."""
     (definition,) = prometheus_crds(("alertmanagerconfigs",))
     stack.kubectl("apply", "--server-side", "-f", str(definition))
-    stack.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(definition))
+    name = "customresourcedefinition/alertmanagerconfigs.monitoring.coreos.com"
+    # `kubectl wait` gives up on an object whose conditions are still null
+    eventually("AlertmanagerConfig", 60, lambda: condition(stack.get(name), "Established"))
     yield
     stack.kubectl("delete", "-f", str(definition))
 
