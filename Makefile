@@ -25,7 +25,7 @@ down: $(STAMP)
 	@$(BIN)/srvmod local down
 
 # one local stack for all: from nothing to a completion, islands, 2 -> 5 -> 2 engines, other teams, the README's commands
-SHORT := up islands scale consumer readme
+SHORT := up islands scale consumer keys readme
 
 test: test-fast
 	$(BIN)/python -m pytest $(SHORT:%=tests/acceptance/test_%.py) -q
