@@ -269,7 +269,14 @@ class Plan:
             '    shutdownManager: {image: "docker.io/envoyproxy/gateway:v1.9.1"}\n    leaderElection: {disable: true}\n'
             "logging: {level: {default: info}}\n"
         )
-        argv = (sys.executable, "-m", "srvmod.local.envoy_gateway", str(self.tools["envoy-gateway"]), str(config))
+        argv = (
+            sys.executable,
+            "-m",
+            "srvmod.local.envoy_gateway",
+            str(self.tools["envoy-gateway"]),
+            str(config),
+            str(self.state.crds_applied),
+        )
         env = {"KUBECONFIG": str(kubeconfig), "ENVOY_GATEWAY_NAMESPACE": "envoy-gateway-system"}
         return Component(
             "envoy-gateway", argv, http_health("http://127.0.0.1:8081/healthz"), env=env, after=("kube-apiserver",)

@@ -55,8 +55,7 @@ def apply(state: State) -> None:
     """Create what isn't there, once per stack (a marker says that it was done). A stack lives with one set of tools."""
     from srvmod.tools import crd_paths
 
-    marker = state.run / "crds-applied"
-    if marker.exists():
+    if state.crds_applied.exists():
         return
     api = Api(state.kubeconfig, TIMEOUT_SECONDS)
 
@@ -71,4 +70,4 @@ def apply(state: State) -> None:
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(create, load(crd_paths(), state.cache)))
-    marker.touch()
+    state.crds_applied.touch()

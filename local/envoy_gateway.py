@@ -12,9 +12,10 @@ import sys
 from pathlib import Path
 
 from srvmod.local.api import Api, ApiError
-from srvmod.local.waiting import crd_established, until
+from srvmod.local.waiting import groups_established, until
 
 CERTS = Path("/certs")
+GROUPS = ("gateway.networking.k8s.io", "gateway.envoyproxy.io")
 
 
 def write_certificates(api: Api, namespace: str, binary: str) -> None:
@@ -33,10 +34,11 @@ def write_certificates(api: Api, namespace: str, binary: str) -> None:
 
 
 def main() -> None:
-    binary, config = sys.argv[1:]
+    binary, config, applied = sys.argv[1:]
     api = Api(Path(os.environ["KUBECONFIG"]))
-    for crd in ("referencegrants.gateway.networking.k8s.io", "envoyproxies.gateway.envoyproxy.io"):
-        until(f"CRD {crd}", lambda crd=crd: crd_established(api, crd))
+    # It looks once, at its start, and goes on without what isn't there yet: without SecurityPolicy no key is asked for.
+    until("all CRDs to be made", Path(applied).exists)
+    until(f"those of {', '.join(GROUPS)} to be served", lambda: groups_established(api, GROUPS))
     write_certificates(api, os.environ["ENVOY_GATEWAY_NAMESPACE"], binary)
     os.execv(binary, [binary, "server", "--config-path", config])
 

@@ -27,7 +27,9 @@ def stream(
     deadline, last = time.monotonic() + patience_seconds, ""
     while time.monotonic() < deadline:
         try:
-            return _once(found, key, model)
+            completion = _once(found, key, model)
+            _refuses_strangers(found)
+            return completion
         except (OSError, http.client.HTTPException, _NotYetError) as error:
             last = f"{type(error).__name__}: {error}"
             time.sleep(0.3)
@@ -35,6 +37,21 @@ def stream(
         f"no completion from {found.endpoint} within {patience_seconds:.0f} s; last answer: {last}",
         "`srvmod local status` shows what isn't ready",
     )
+
+
+def _refuses_strangers(found: facts.Facts) -> None:
+    """Raises LocalError when the endpoint answers a request without a key with anything but 401."""
+    connection = http.client.HTTPConnection("127.0.0.1", found.endpoint_port, timeout=30)
+    try:
+        connection.request("GET", "/v1/models")
+        status = connection.getresponse().status
+    finally:
+        connection.close()
+    if status != 401:
+        raise LocalError(
+            f"{found.endpoint}/v1/models: status {status} without an API key; expected: 401",
+            "the gateway doesn't enforce SecurityPolicy serving/engine: see its status, and Envoy Gateway's log",
+        )
 
 
 class _NotYetError(Exception):

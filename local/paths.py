@@ -72,6 +72,11 @@ class State:
         return self.run / "facts.json"
 
     @property
+    def crds_applied(self) -> Path:
+        """There once all CRDs have been made."""
+        return self.run / "crds-applied"
+
+    @property
     def lock_file(self) -> Path:
         return self.root / "up.lock"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from srvmod.local.api import Api, ApiError, condition
 
@@ -15,6 +15,16 @@ def until(what: str, probe: Callable[[], bool]) -> None:
     print(f"waiting for {what}", flush=True)
     while not probe():
         time.sleep(POLL_SECONDS)
+
+
+def groups_established(api: Api, groups: Sequence[str]) -> bool:
+    """Whether every CRD of these API groups is served, and each group has some; False also without an answer."""
+    try:
+        listed = api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    except ApiError:
+        return False
+    found = [crd for crd in listed if crd["spec"]["group"] in groups]
+    return {crd["spec"]["group"] for crd in found} == set(groups) and all(condition(c, "Established") for c in found)
 
 
 def crd_established(api: Api, name: str) -> bool:
