@@ -40,6 +40,7 @@ UNSEEN = {
     "an alert at 50 ms in a rule file": "a ConfigMap isn't judged",
     "node class elsewhere": "a missing object isn't seen",
     "a pool of EKS Auto Mode": "the node class is another object",
+    "a DaemonSet of an odd CPU beside engines": "where a pod lands is decided later, and it isn't an engine",
     "whole without scaler": "a missing object isn't seen",
     "whole without alert": "a missing object isn't seen",
     "a fallback to one engine": "fallbacks, pauses and formulas of KEDA are judged by gate 1",
