@@ -65,13 +65,16 @@ class LocalStack:
             if disk := low_disk(self.state.root):
                 raise LocalError(disk, "free some there and run `srvmod local up` again; what runs was left as it is")
             return
-        try:
-            self.state.make()
-        except OSError as error:
-            raise LocalError(
-                f"the state folder {self.state.root} can't be made: {error.strerror}",
-                "choose a folder on a disk of this machine: SRVMOD_STATE=/path",
-            ) from error
+        place = next(folder for folder in (self.state.root, *self.state.root.parents) if folder.exists())
+        if not os.statvfs(place).f_blocks:
+            # the kernel's own (/proc, /sys), or a tmpfs without a limit: to speak of missing bytes would mislead
+            try:
+                self.state.make()
+            except OSError as error:
+                raise LocalError(
+                    f"the state folder {self.state.root} can't be made: {error.strerror}",
+                    "choose a folder on a disk of this machine: SRVMOD_STATE=/path",
+                ) from error
         problems = check_host(self.state.root)
         if problems:
             raise LocalError(
