@@ -99,7 +99,8 @@ def plan(
         usd = price if price is not None else base[4] if base else None
         if usd is not None and not (math.isfinite(usd) and usd >= 0):
             raise _OptionsError(f"--price {usd}: isn't a price; allowed: 0 or more USD per node and hour")
-        planned = plan_limited(traffic, model, layout, slo, base[5] if base else None)
+        asked = base[5] if base else None
+        planned = plan_limited(traffic, model, layout, slo, asked)
     except CapacityError as error:
         option = OPTIONS.get(error.field, error.field)
         typer.echo(f"{option} {error.value}: {error.problem}; allowed: {error.allowed}", err=True)
@@ -107,7 +108,6 @@ def plan(
     except (_OptionsError, ModelConfigError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(WRONG_INPUT) from None
-    asked = base[5] if base else None
     found = plan_as_json(planned, model, usd, asked.drafting if asked else None)
     points = (
         sweep_sessions(traffic, model, layout, slo, sweep_counts(planned.most_sessions_per_engine)) if sweep else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,19 @@ ENGINE_PODS = "/api/v1/namespaces/serving/pods"
 TIMEOUT_SECONDS = 5.0
 
 
+@dataclass(frozen=True)
+class EnginesAsked:
+    """`count`: the Deployment's replicas, and what its scaler will make of them at once. `kind`: vllm or simulated."""
+
+    kind: str
+    count: int
+
+
+def ready_engines(nodes: Sequence[Object]) -> int:
+    """Engines of `ClusterView.nodes()` that are ready."""
+    return sum(engine["ready"] for node in nodes for engine in node["engines"])
+
+
 class ClusterView:
     """Asks one cluster, over connections that are kept between questions."""
 
@@ -29,29 +44,16 @@ class ClusterView:
         seen = [_node(node, pods) for node in self.api.get("/api/v1/nodes")["items"]]
         return sorted(seen, key=lambda n: n["name"])
 
-    def engines_wanted(self) -> int | None:
-        """Engines that have to be there: the Deployment's replicas, and what its scaler will make of them at once.
-
-        None before the program has made the Deployment.
-        """
+    def engines_asked(self) -> EnginesAsked | None:
+        """What the program has asked for; None before it has made the Deployment."""
         deployment = self.api.get_or_none(DEPLOYMENT)
         if deployment is None:
             return None
         noted = deployment["metadata"].get("annotations", {}).get(ENGINES_ANNOTATION, 0)
-        return max(deployment["spec"].get("replicas", 0), int(noted))
-
-    def engine_kind(self) -> str | None:
-        """What the program runs as engine, by the label of its pods; None before there is a Deployment."""
-        deployment = self.api.get_or_none(DEPLOYMENT)
-        return deployment["spec"]["template"]["metadata"]["labels"][ENGINE_LABEL] if deployment else None
-
-    def unfinished(self, nodes: list[dict[str, Any]]) -> str:
-        """What the program has asked for and isn't there, given `nodes()`; "" when nothing is missing."""
-        wanted = self.engines_wanted()
-        if wanted is None:
-            return "the program hasn't made its engines yet"
-        ready = sum(engine["ready"] for node in nodes for engine in node["engines"])
-        return "" if ready >= wanted else f"{ready} of {wanted} engines ready"
+        return EnginesAsked(
+            kind=deployment["spec"]["template"]["metadata"]["labels"][ENGINE_LABEL],
+            count=max(deployment["spec"].get("replicas", 0), int(noted)),
+        )
 
     def launches(self) -> list[str]:
         """Nodes that Karpenter has been asked for and that haven't registered, each with how far it is."""

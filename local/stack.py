@@ -43,7 +43,7 @@ class LocalStack:
             found = self._namespace(tools)
             self._await_healthy(only=("kube-apiserver",))
             self._apply_crds()
-            # Karpenter starts after the program's first objects, and Envoy Gateway reads them once it has started
+            # Karpenter starts after the program's first objects, Envoy Gateway once the CRDs are served
             self._await_healthy(but=("karpenter", "envoy-gateway"))
             seed.aws(found)
             self._program(found, tools)
@@ -176,12 +176,12 @@ class LocalStack:
 
         `holder` is the process of the stack's namespaces. What is awaited is told as progress.
         """
-        from srvmod.local.cluster_view import ClusterView
+        from srvmod.local.cluster_view import ClusterView, ready_engines
 
         cluster, deadline = ClusterView(self.state.kubeconfig), time.monotonic() + timeout_seconds
         while True:
-            wanted, seen = cluster.engines_wanted() or 0, cluster.nodes()
-            ready = sum(e["ready"] for n in seen for e in n["engines"])
+            asked, seen = cluster.engines_asked(), cluster.nodes()
+            wanted, ready = asked.count if asked else 0, ready_engines(seen)
             # the API server notices a dead kubelet only after its lease has run out
             down = [p["name"] for p in node_processes(self.state.root, facts.inner_pids(holder)) if not p["healthy"]]
             if ready >= wanted and not down:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from srvmod.local import facts, namespace
-from srvmod.local.cluster_view import ClusterView
+from srvmod.local.cluster_view import ClusterView, EnginesAsked, ready_engines
 from srvmod.local.errors import LocalError, low_disk
 from srvmod.local.locking import at_work
 from srvmod.local.nodes.view import components as node_processes
@@ -47,8 +47,8 @@ def status(state: State) -> dict[str, Any]:
     ]
     try:
         cluster = ClusterView(state.kubeconfig)
-        seen, kind = cluster.nodes(), cluster.engine_kind()
-        unfinished = cluster.unfinished(seen)
+        seen, asked = cluster.nodes(), cluster.engines_asked()
+        kind, unfinished = asked.kind if asked else None, _unfinished(asked, seen)
         if unfinished and not work:
             unfinished += "; `srvmod local up` goes on"
         problem = "; ".join(filter(None, (low_disk(state.root), unfinished)))
@@ -67,6 +67,14 @@ def status(state: State) -> dict[str, Any]:
         "nodes": seen,
         "components": components,
     }
+
+
+def _unfinished(asked: EnginesAsked | None, nodes: list[dict[str, Any]]) -> str:
+    """What the program has asked for and isn't there; "" when nothing is missing."""
+    if asked is None:
+        return "the program hasn't made its engines yet"
+    ready = ready_engines(nodes)
+    return "" if ready >= asked.count else f"{ready} of {asked.count} engines ready"
 
 
 def _not_running(problem: str, work: tuple[str, int] | None = None) -> dict[str, Any]:

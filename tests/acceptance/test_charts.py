@@ -12,9 +12,7 @@ from srvmod.infra.labels import NODES_LABEL, SYSTEM_NODES
 from tests.infra.chart_rendering import CHARTS, MIRROR, MIRRORED, OWN, Helm, leaves, rendered, template
 from tests.infra.environment import graph, settings_of
 
-pytestmark = [
-    pytest.mark.acceptance,
-]
+pytestmark = pytest.mark.acceptance
 
 
 def changed(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
